@@ -3,21 +3,7 @@ import type { Logger } from "@platform/kernel/log";
 import type { Counter, MetricRegistry } from "@platform/kernel/metrics";
 import type { WireListeners } from "../connection/listeners.ts";
 import { WireMetrics } from "../connection/wire-metrics.ts";
-
-/** Commands with a series of their own; others are counted as `other`. */
-const COMMANDS: ReadonlySet<string> = new Set([
-  "CONNECT",
-  "STOMP",
-  "SEND",
-  "SUBSCRIBE",
-  "UNSUBSCRIBE",
-  "ACK",
-  "NACK",
-  "BEGIN",
-  "COMMIT",
-  "ABORT",
-  "DISCONNECT",
-]);
+import { isCommand } from "./commands.ts";
 
 /** Values read at each scrape. */
 export interface StompMetricSources {
@@ -65,8 +51,9 @@ export class StompMetrics extends WireMetrics {
     });
   }
 
+  /** Unknown commands have one series. */
   countFrame(command: string): void {
-    this.#frames.with({ command: COMMANDS.has(command) ? command : "other" }).add(1);
+    this.#frames.with({ command: isCommand(command) ? command : "other" }).add(1);
   }
 
   countThrottled(): void {

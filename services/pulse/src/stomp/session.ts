@@ -7,6 +7,7 @@ import type { PublishInput } from "../publish/publish-input.ts";
 import type { Publisher } from "../publish/publisher.ts";
 import { toPublishError } from "../publish/publish-error.ts";
 import type { Principal } from "../user/principal.ts";
+import { isCommand } from "./commands.ts";
 import { ClientSubscription, type SubscriberConnection } from "./client-subscription.ts";
 import { parseDestination } from "./destination.ts";
 import type { Frame } from "./frame/frame.ts";
@@ -161,7 +162,12 @@ export class Session {
   }
 
   async #handleCommand(frame: Frame): Promise<void> {
-    switch (frame.command) {
+    const { command } = frame;
+    if (!isCommand(command)) {
+      const shown = JSON.stringify(command.slice(0, 40));
+      throw new StompError("invalid", `unknown command ${shown}`);
+    }
+    switch (command) {
       case "SUBSCRIBE":
         return this.#subscribe(frame);
       case "UNSUBSCRIBE":
@@ -179,11 +185,12 @@ export class Session {
       case "CONNECT":
       case "STOMP":
         throw new StompError("invalid", "the client is connected already");
+      case "SEND":
+      case "ACK":
+      case "NACK":
+        throw new Error(`${command} is part of a batch`);
       default:
-        throw new StompError(
-          "invalid",
-          `unknown command ${JSON.stringify(frame.command.slice(0, 40))}`,
-        );
+        return command satisfies never;
     }
   }
 
@@ -205,10 +212,13 @@ export class Session {
 
   #readMessage(frame: Frame): PublishInput {
     const { name } = parseDestination(requireHeader(frame, "destination"));
-    if (!this.#principal.rights.covers("publish", name)) {
-      throw new StompError("forbidden", `publishing to ${name} is not allowed`);
-    }
+    this.#requirePublish(name);
     return toPublishInput(frame, name, this.#parts.clock.now());
+  }
+
+  #requirePublish(topic: string): void {
+    if (this.#principal.rights.covers("publish", topic)) return;
+    throw new StompError("forbidden", `publishing to ${topic} is not allowed`);
   }
 
   async #publishBatch(batch: Batch): Promise<void> {
@@ -245,6 +255,8 @@ export class Session {
     const { messages, acknowledgements } = this.#transactions.take(
       requireHeader(frame, "transaction"),
     );
+    // The topic rules may have changed since SEND.
+    for (const { topic } of messages) this.#requirePublish(topic);
     if (messages.length > 0) await this.#publish(messages);
     for (const apply of acknowledgements) apply();
     const isAwaited = acknowledgements.length > 0 && frame.headers.has("receipt");

@@ -121,6 +121,24 @@ for (const [title, headers] of [
   });
 }
 
+test("STOMP: a removed rule refuses the messages of a transaction that began before", async (t) => {
+  const pulse = await start(t);
+  const setPublisher = (topics: string) =>
+    pulse.get(ROLE, {
+      method: "PUT",
+      headers: { ...OPERATOR, "content-type": "application/json" },
+      body: JSON.stringify({ rules: [{ topics, allow: ["publish"] }] }),
+    });
+  await setPublisher("lost");
+  const client = await connectStomp(t, pulse);
+  await client.ask("BEGIN", { transaction: "t" });
+  await client.ask("SEND", { transaction: "t", destination: "/topic/lost" }, "late");
+  await setPublisher("kept");
+  client.send("COMMIT", { transaction: "t" });
+  assert.match((await client.error()).body, /publishing to lost is not allowed/);
+  assert.equal((await pulse.get("/api/v1/topics/lost", { headers: OPERATOR })).status, 404);
+});
+
 test("Kafka: a Fetch that waits when its rule is removed has no records", async (t) => {
   const pulse = await start(t);
   await setRules(pulse, "lost");

@@ -18,6 +18,8 @@ export class KafkaClient implements AsyncDisposable {
 
   private constructor(socket: Socket) {
     this.socket = socket;
+    // A request is written in parts.
+    socket.setNoDelay(true);
     socket.on("data", (chunk: Buffer) => {
       this.#frames.push(chunk);
       while (this.#waiting.length > 0) {

@@ -1,6 +1,5 @@
 // DescribeAcls, CreateAcls, DeleteAcls: the topic rules of roles, for operators.
 import { PlatformError } from "@platform/kernel/errors";
-import { ALL_RIGHTS } from "../../topic/rights.ts";
 import {
   isOfAll,
   isSelected,
@@ -19,8 +18,9 @@ import { FINE, toAnswer, type Answer } from "../answer.ts";
 import type { KafkaBroker } from "../broker.ts";
 import { ERROR_CODES } from "../protocol/error-codes.ts";
 import { createAcls, deleteAcls, describeAcls } from "../protocol/messages/index.ts";
-import { route, type RequestContext, type Route } from "../server/route.ts";
-import { principalOf } from "../server/session.ts";
+import type { Read } from "../protocol/schema.ts";
+import { requireRight } from "../server/access.ts";
+import { route, type Route } from "../server/route.ts";
 
 const REFUSED: Answer = {
   errorCode: ERROR_CODES.clusterAuthorizationFailed,
@@ -75,47 +75,58 @@ export function createAclRoutes({ topicRules }: KafkaBroker): Route[] {
   };
 
   return [
-    route(describeAcls, (filter, context) => {
-      const problem = isOperator(context) ? checkFilter(filter) : REFUSED;
-      if (problem !== undefined) return { throttleTimeMs: 0, ...problem, resources: [] };
-      const acls = listAll()
-        .flatMap((grant) => grant.acls)
-        .filter((acl) => isSelected(filter, acl));
-      const byResource = Map.groupBy(
-        acls,
-        ({ resourceName, patternType }) => `${patternType} ${resourceName}`,
-      );
-      const resources = byResource.values().map((own) => {
-        const { resourceType, resourceName, patternType } = own[0]!;
-        return { resourceType, resourceName, patternType, acls: own };
-      });
-      return { throttleTimeMs: 0, ...FINE, resources: [...resources] };
-    }),
-
-    route(createAcls, async ({ creations }, context) => {
-      const results: Answer[] = [];
-      for (const acl of creations) {
-        results.push(isOperator(context) ? await createOf(creations, acl) : REFUSED);
-      }
-      return { throttleTimeMs: 0, results };
-    }),
-
-    route(deleteAcls, async ({ filters }, context) => {
-      const filterResults = [];
-      for (const filter of filters) {
-        filterResults.push(
-          isOperator(context) ? await deleteOf(filter) : { ...REFUSED, matchingAcls: [] },
+    route(
+      describeAcls,
+      requireRight("operator", refuseAll, (filter) => {
+        const problem = checkFilter(filter);
+        if (problem !== undefined) return { throttleTimeMs: 0, ...problem, resources: [] };
+        const acls = listAll()
+          .flatMap((grant) => grant.acls)
+          .filter((acl) => isSelected(filter, acl));
+        const byResource = Map.groupBy(
+          acls,
+          ({ resourceName, patternType }) => `${patternType} ${resourceName}`,
         );
-      }
-      return { throttleTimeMs: 0, filterResults };
-    }),
+        const resources = byResource.values().map((own) => {
+          const { resourceType, resourceName, patternType } = own[0]!;
+          return { resourceType, resourceName, patternType, acls: own };
+        });
+        return { throttleTimeMs: 0, ...FINE, resources: [...resources] };
+      }),
+    ),
+
+    route(
+      createAcls,
+      requireRight("operator", refuseCreation, async ({ creations }) => {
+        const results: Answer[] = [];
+        for (const acl of creations) results.push(await createOf(creations, acl));
+        return { throttleTimeMs: 0, results };
+      }),
+    ),
+
+    route(
+      deleteAcls,
+      requireRight("operator", refuseDeletion, async ({ filters }) => {
+        const filterResults = [];
+        for (const filter of filters) filterResults.push(await deleteOf(filter));
+        return { throttleTimeMs: 0, filterResults };
+      }),
+    ),
   ];
 }
 
-/** As over HTTP: rules are for the roles of all tenants. */
-function isOperator({ session }: RequestContext): boolean {
-  const { tenant, rights } = principalOf(session);
-  return tenant === "" && rights === ALL_RIGHTS;
+// As over HTTP: rules are for the roles of all tenants.
+function refuseAll() {
+  return { throttleTimeMs: 0, ...REFUSED, resources: [] };
+}
+
+function refuseCreation({ creations }: Read<typeof createAcls.request>) {
+  return { throttleTimeMs: 0, results: creations.map(() => REFUSED) };
+}
+
+function refuseDeletion({ filters }: Read<typeof deleteAcls.request>) {
+  const filterResults = filters.map(() => ({ ...REFUSED, matchingAcls: [] }));
+  return { throttleTimeMs: 0, filterResults };
 }
 
 /** Kafka refuses filters with unknown values. */

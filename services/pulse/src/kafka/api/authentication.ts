@@ -9,6 +9,7 @@ import {
 } from "../sasl/mechanism.ts";
 import { beginPlain } from "../sasl/plain.ts";
 import { beginScram } from "../sasl/scram.ts";
+import { allow } from "../server/access.ts";
 import { route, type Route } from "../server/route.ts";
 import type { Principal } from "../../user/principal.ts";
 import { admitUser, TOO_MANY_CONNECTIONS, type Authentication } from "../server/session.ts";
@@ -26,45 +27,51 @@ export function createAuthenticationRoutes(
       : beginScram(mechanism, credentials, fakeSaltKey);
 
   return [
-    route(saslHandshake, ({ mechanism }, { session, version }) => {
-      if (!mayBegin(session.authentication)) {
-        return { errorCode: ERROR_CODES.illegalSaslState, mechanisms: [] };
-      }
-      const known = SASL_MECHANISMS.find((name) => name === mechanism);
-      if (known === undefined) {
-        return { errorCode: ERROR_CODES.unsupportedSaslMechanism, mechanisms: SASL_MECHANISMS };
-      }
-      session.authentication = {
-        state: "under way",
-        exchange: begin(known),
-        isBare: version === 0,
-      };
-      return { errorCode: ERROR_CODES.none, mechanisms: SASL_MECHANISMS };
-    }),
+    route(
+      saslHandshake,
+      allow("public", ({ mechanism }, { session, version }) => {
+        if (!mayBegin(session.authentication)) {
+          return { errorCode: ERROR_CODES.illegalSaslState, mechanisms: [] };
+        }
+        const known = SASL_MECHANISMS.find((name) => name === mechanism);
+        if (known === undefined) {
+          return { errorCode: ERROR_CODES.unsupportedSaslMechanism, mechanisms: SASL_MECHANISMS };
+        }
+        session.authentication = {
+          state: "under way",
+          exchange: begin(known),
+          isBare: version === 0,
+        };
+        return { errorCode: ERROR_CODES.none, mechanisms: SASL_MECHANISMS };
+      }),
+    ),
 
-    route(saslAuthenticate, async ({ authBytes }, { session }) => {
-      const { authentication } = session;
-      if (authentication.state !== "under way") {
-        const errorMessage = "SaslHandshake has to come first.";
-        return { errorCode: ERROR_CODES.illegalSaslState, errorMessage, authBytes: NO_BYTES };
-      }
-      const step = await authentication.exchange.step(authBytes);
-      const fail = (errorMessage: string) => {
-        session.authentication = { state: "refused" };
-        const errorCode = ERROR_CODES.saslAuthenticationFailed;
-        return { errorCode, errorMessage, authBytes: NO_BYTES };
-      };
-      if (step.kind === "failed") return fail(step.message);
-      if (step.kind === "done" && !admitUser(session, step.principal)) {
-        return fail(TOO_MANY_CONNECTIONS);
-      }
-      return {
-        errorCode: ERROR_CODES.none,
-        errorMessage: null,
-        authBytes: step.bytes,
-        sessionLifetimeMs: step.kind === "done" ? lifetimeOf(step.principal) : 0,
-      };
-    }),
+    route(
+      saslAuthenticate,
+      allow("public", async ({ authBytes }, { session }) => {
+        const { authentication } = session;
+        if (authentication.state !== "under way") {
+          const errorMessage = "SaslHandshake has to come first.";
+          return { errorCode: ERROR_CODES.illegalSaslState, errorMessage, authBytes: NO_BYTES };
+        }
+        const step = await authentication.exchange.step(authBytes);
+        const fail = (errorMessage: string) => {
+          session.authentication = { state: "refused" };
+          const errorCode = ERROR_CODES.saslAuthenticationFailed;
+          return { errorCode, errorMessage, authBytes: NO_BYTES };
+        };
+        if (step.kind === "failed") return fail(step.message);
+        if (step.kind === "done" && !admitUser(session, step.principal)) {
+          return fail(TOO_MANY_CONNECTIONS);
+        }
+        return {
+          errorCode: ERROR_CODES.none,
+          errorMessage: null,
+          authBytes: step.bytes,
+          sessionLifetimeMs: step.kind === "done" ? lifetimeOf(step.principal) : 0,
+        };
+      }),
+    ),
   ];
 }
 

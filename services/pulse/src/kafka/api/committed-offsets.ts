@@ -3,11 +3,11 @@ import type { OffsetCommit } from "../../store/offsets.ts";
 import { toKafkaName, type Tenant } from "../../topic/name.ts";
 import type { Topic } from "../../topic/topics.ts";
 import { toAnswer, toGroupAnswer } from "../answer.ts";
-import { findTopic, type KafkaBroker } from "../broker.ts";
+import { findTopic, mayUse, type KafkaBroker } from "../broker.ts";
 import { ERROR_CODES, type ErrorCode } from "../protocol/error-codes.ts";
 import { offsetCommit, offsetDelete, offsetFetch } from "../protocol/messages/index.ts";
 import type { Read } from "../protocol/schema.ts";
-import { requireRight } from "../server/require-right.ts";
+import { requireRight } from "../server/access.ts";
 import { route, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
 import type { Principal } from "../../user/principal.ts";
@@ -175,9 +175,12 @@ function findCommitted(
   if (asked === null) return findAllCommitted(broker, principal, groupId);
   return asked.map(({ name, partitionIndexes }) => {
     const topic = findTopic(broker.topics, principal, "subscribe", name);
+    const isAllowed = mayUse(principal, "subscribe", name);
     return {
       name,
       partitions: partitionIndexes.map((partitionIndex) => {
+        // Without the error, a consumer would take the topic for one that it has not read yet.
+        if (!isAllowed) return describeForbidden(partitionIndex);
         const found =
           topic === undefined
             ? undefined
@@ -209,8 +212,13 @@ function describeCommitted(
     committedOffset: found?.offset ?? -1,
     committedLeaderEpoch: found?.leaderEpoch ?? -1,
     metadata: found?.metadata ?? "",
-    errorCode: ERROR_CODES.none,
+    errorCode: ERROR_CODES.none as ErrorCode,
   };
+}
+
+function describeForbidden(partitionIndex: number) {
+  const errorCode = ERROR_CODES.topicAuthorizationFailed;
+  return { ...describeCommitted(partitionIndex, undefined), errorCode };
 }
 
 async function deleteAll(

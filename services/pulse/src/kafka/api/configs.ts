@@ -17,7 +17,7 @@ import {
   describeConfigs,
   incrementalAlterConfigs,
 } from "../protocol/messages/index.ts";
-import { requireRight } from "../server/require-right.ts";
+import { allow, requireRight } from "../server/access.ts";
 import { route, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
 import type { Principal } from "../../user/principal.ts";
@@ -27,24 +27,27 @@ const RESOURCE_TYPES = { topic: 2, broker: 4 } as const;
 /** Creates the routes of settings. */
 export function createConfigRoutes(broker: KafkaBroker): Route[] {
   return [
-    route(describeConfigs, (request, { session }) => {
-      const { resources, includeSynonyms, includeDocumentation } = request;
-      const principal = principalOf(session);
-      const results = resources.map(({ resourceType, resourceName, configurationKeys }) => {
-        const found = findEntries(broker, principal, resourceType, resourceName);
-        const place = { resourceType, resourceName };
-        if (!Array.isArray(found)) return { ...found, ...place, configs: [] };
-        const wanted = found.filter(({ name }) => configurationKeys?.includes(name) ?? true);
-        const configs = wanted.map(({ documentation, synonyms, ...entry }) => ({
-          ...entry,
-          isSensitive: false,
-          synonyms: includeSynonyms ? synonyms : [],
-          documentation: includeDocumentation ? documentation : null,
-        }));
-        return { ...FINE, ...place, configs };
-      });
-      return { throttleTimeMs: 0, results };
-    }),
+    route(
+      describeConfigs,
+      allow("any", (request, { session }) => {
+        const { resources, includeSynonyms, includeDocumentation } = request;
+        const principal = principalOf(session);
+        const results = resources.map(({ resourceType, resourceName, configurationKeys }) => {
+          const found = findEntries(broker, principal, resourceType, resourceName);
+          const place = { resourceType, resourceName };
+          if (!Array.isArray(found)) return { ...found, ...place, configs: [] };
+          const wanted = found.filter(({ name }) => configurationKeys?.includes(name) ?? true);
+          const configs = wanted.map(({ documentation, synonyms, ...entry }) => ({
+            ...entry,
+            isSensitive: false,
+            synonyms: includeSynonyms ? synonyms : [],
+            documentation: includeDocumentation ? documentation : null,
+          }));
+          return { ...FINE, ...place, configs };
+        });
+        return { throttleTimeMs: 0, results };
+      }),
+    ),
 
     route(
       alterConfigs,

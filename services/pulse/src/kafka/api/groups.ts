@@ -14,7 +14,7 @@ import {
   listGroups,
   syncGroup,
 } from "../protocol/messages/index.ts";
-import { requireRight } from "../server/require-right.ts";
+import { allow, requireRight } from "../server/access.ts";
 import { route, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
 
@@ -142,20 +142,27 @@ export function createGroupRoutes(broker: KafkaBroker): Route[] {
       ),
     ),
 
-    route(describeGroups, (request, { session }) => {
-      const { tenant } = principalOf(session);
-      return { groups: request.groups.map((groupId) => describeGroup(broker, tenant, groupId)) };
-    }),
+    route(
+      describeGroups,
+      allow("caller", (request, { session }) => {
+        const { tenant } = principalOf(session);
+        return { groups: request.groups.map((groupId) => describeGroup(broker, tenant, groupId)) };
+      }),
+    ),
 
-    route(listGroups, ({ statesFilter, typesFilter }, { session }) => {
-      const { tenant } = principalOf(session);
-      const isWanted = (filter: readonly string[], value: string) =>
-        filter.length === 0 || filter.some((one) => one.toLowerCase() === value.toLowerCase());
-      const listed = listAll(broker, tenant).filter(
-        ({ groupState }) => isWanted(statesFilter, groupState) && isWanted(typesFilter, GROUP_TYPE),
-      );
-      return { errorCode: ERROR_CODES.none, groups: listed };
-    }),
+    route(
+      listGroups,
+      allow("caller", ({ statesFilter, typesFilter }, { session }) => {
+        const { tenant } = principalOf(session);
+        const isWanted = (filter: readonly string[], value: string) =>
+          filter.length === 0 || filter.some((one) => one.toLowerCase() === value.toLowerCase());
+        const listed = listAll(broker, tenant).filter(
+          ({ groupState }) =>
+            isWanted(statesFilter, groupState) && isWanted(typesFilter, GROUP_TYPE),
+        );
+        return { errorCode: ERROR_CODES.none, groups: listed };
+      }),
+    ),
 
     route(
       deleteGroups,

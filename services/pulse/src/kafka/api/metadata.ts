@@ -12,6 +12,7 @@ import {
 import { ERROR_CODES, type ErrorCode } from "../protocol/error-codes.ts";
 import { describeCluster, findCoordinator, metadata } from "../protocol/messages/index.ts";
 import { UUID_ZERO } from "../protocol/schema.ts";
+import { allow } from "../server/access.ts";
 import { route, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
 import type { Principal } from "../../user/principal.ts";
@@ -24,56 +25,67 @@ const TRANSACTION_KEY_TYPE = 1;
 /** Creates the routes of metadata. */
 export function createMetadataRoutes(broker: KafkaBroker): Route[] {
   return [
-    route(metadata, async (request, { session, version }) => {
-      const principal = principalOf(session);
-      const wanted = request.topics;
-      const isAll = wanted === null || (version === 0 && wanted.length === 0);
-      const mayCreate = broker.isAutoCreating && request.allowAutoTopicCreation;
-      const topics = isAll
-        ? listVisible(broker, principal).map(describeTopic)
-        : await Promise.all(wanted.map((topic) => findWanted(broker, principal, topic, mayCreate)));
-      return {
-        brokers: [{ nodeId: NODE_ID, ...session.advertised }],
-        clusterId: broker.clusterId,
-        controllerId: NODE_ID,
-        topics,
-      };
-    }),
+    route(
+      metadata,
+      allow("any", async (request, { session, version }) => {
+        const principal = principalOf(session);
+        const wanted = request.topics;
+        const isAll = wanted === null || (version === 0 && wanted.length === 0);
+        const mayCreate = broker.isAutoCreating && request.allowAutoTopicCreation;
+        const topics = isAll
+          ? listVisible(broker, principal).map(describeTopic)
+          : await Promise.all(
+              wanted.map((topic) => findWanted(broker, principal, topic, mayCreate)),
+            );
+        return {
+          brokers: [{ nodeId: NODE_ID, ...session.advertised }],
+          clusterId: broker.clusterId,
+          controllerId: NODE_ID,
+          topics,
+        };
+      }),
+    ),
 
-    route(describeCluster, (request, { session }) => {
-      // KIP-919: brokers (endpoint type 1) cannot describe controllers (2).
-      const errorCode =
-        request.endpointType === 1
-          ? ERROR_CODES.none
-          : request.endpointType === 2
-            ? ERROR_CODES.mismatchedEndpointType
-            : ERROR_CODES.unsupportedEndpointType;
-      return {
-        throttleTimeMs: 0,
-        errorCode,
-        errorMessage: errorCode === ERROR_CODES.none ? null : "Only brokers can be described.",
-        clusterId: broker.clusterId,
-        controllerId: NODE_ID,
-        brokers: [{ brokerId: NODE_ID, ...session.advertised, rack: null }],
-      };
-    }),
+    route(
+      describeCluster,
+      allow("caller", (request, { session }) => {
+        // KIP-919: brokers (endpoint type 1) cannot describe controllers (2).
+        const errorCode =
+          request.endpointType === 1
+            ? ERROR_CODES.none
+            : request.endpointType === 2
+              ? ERROR_CODES.mismatchedEndpointType
+              : ERROR_CODES.unsupportedEndpointType;
+        return {
+          throttleTimeMs: 0,
+          errorCode,
+          errorMessage: errorCode === ERROR_CODES.none ? null : "Only brokers can be described.",
+          clusterId: broker.clusterId,
+          controllerId: NODE_ID,
+          brokers: [{ brokerId: NODE_ID, ...session.advertised, rack: null }],
+        };
+      }),
+    ),
 
-    route(findCoordinator, (request, { session, version }) => {
-      const isTransaction = request.keyType === TRANSACTION_KEY_TYPE;
-      const refusal = isTransaction
-        ? {
-            errorCode: ERROR_CODES.transactionalIdAuthorizationFailed,
-            errorMessage: "Transactions are not supported.",
-          }
-        : { errorCode: ERROR_CODES.invalidRequest, errorMessage: "The key type is unknown." };
-      const place = { nodeId: NODE_ID, ...session.advertised };
-      const answer =
-        request.keyType === 0
-          ? { errorCode: ERROR_CODES.none, errorMessage: null, ...place }
-          : { ...refusal, nodeId: -1, host: "", port: -1 };
-      if (version < 4) return answer;
-      return { coordinators: request.coordinatorKeys.map((key) => ({ key, ...answer })) };
-    }),
+    route(
+      findCoordinator,
+      allow("caller", (request, { session, version }) => {
+        const isTransaction = request.keyType === TRANSACTION_KEY_TYPE;
+        const refusal = isTransaction
+          ? {
+              errorCode: ERROR_CODES.transactionalIdAuthorizationFailed,
+              errorMessage: "Transactions are not supported.",
+            }
+          : { errorCode: ERROR_CODES.invalidRequest, errorMessage: "The key type is unknown." };
+        const place = { nodeId: NODE_ID, ...session.advertised };
+        const answer =
+          request.keyType === 0
+            ? { errorCode: ERROR_CODES.none, errorMessage: null, ...place }
+            : { ...refusal, nodeId: -1, host: "", port: -1 };
+        if (version < 4) return answer;
+        return { coordinators: request.coordinatorKeys.map((key) => ({ key, ...answer })) };
+      }),
+    ),
   ];
 }
 

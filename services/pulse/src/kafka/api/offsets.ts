@@ -10,7 +10,7 @@ import {
   offsetForLeaderEpoch,
 } from "../protocol/messages/index.ts";
 import type { Read } from "../protocol/schema.ts";
-import { requireRight } from "../server/require-right.ts";
+import { requireRight } from "../server/access.ts";
 import { route, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
 

@@ -6,7 +6,7 @@ import { ERROR_CODES, type ErrorCode } from "../protocol/error-codes.ts";
 import { ProtocolError } from "../protocol/error.ts";
 import { initProducerId, produce } from "../protocol/messages/index.ts";
 import type { Read, Written } from "../protocol/schema.ts";
-import { requireRight } from "../server/require-right.ts";
+import { requireRight } from "../server/access.ts";
 import { route, type Route } from "../server/route.ts";
 import { mute, principalOf } from "../server/session.ts";
 import type { Principal } from "../../user/principal.ts";

@@ -17,7 +17,7 @@ import { listTopicConfig, readTopicConfig } from "../config-entries.ts";
 import { ERROR_CODES, type ErrorCode } from "../protocol/error-codes.ts";
 import { createPartitions, createTopics, deleteTopics } from "../protocol/messages/index.ts";
 import { UUID_ZERO, type Read } from "../protocol/schema.ts";
-import { requireRight } from "../server/require-right.ts";
+import { requireRight } from "../server/access.ts";
 import { route, type RequestContext, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
 import type { Principal } from "../../user/principal.ts";

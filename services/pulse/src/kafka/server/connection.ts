@@ -43,20 +43,15 @@ import { TokenWatch } from "./token-watch.ts";
 const SMALL_FRAME_BYTES = 64 * 1024;
 /** Unprocessed bytes at which reading from the socket pauses. */
 const READ_AHEAD_BYTES = 64 * 1024;
-/** Requests allowed before authentication. */
-const OPEN_KEYS: ReadonlySet<number> = new Set([
-  apiVersions.key,
-  saslHandshake.key,
-  saslAuthenticate.key,
-]);
-
 /**
  * Requests that are handled on arrival, several of a connection in parallel: their answers are small or, for JoinGroup and
  * SyncGroup, refer to existing data. Fetch waits for its turn and for room itself, once there is data to read. The answers
  * of all others may be much larger than the request, so they wait for both before they are handled.
  */
 const PROMPT_KEYS: ReadonlySet<number> = new Set([
-  ...OPEN_KEYS,
+  apiVersions.key,
+  saslHandshake.key,
+  saslAuthenticate.key,
   fetch.key,
   heartbeat.key,
   joinGroup.key,
@@ -243,7 +238,8 @@ export class Connection implements WireConnection {
         this.#refuseVersion(header, entry);
         return;
       }
-      const refusal = OPEN_KEYS.has(header.apiKey) ? undefined : explainRefusal(authentication);
+      const isPublic = found.requires === "public";
+      const refusal = isPublic ? undefined : explainRefusal(authentication);
       if (refusal !== undefined) {
         this.#fail("unauthenticated", `request ${found.message.name} ${refusal}`);
         return;
@@ -265,7 +261,7 @@ export class Connection implements WireConnection {
           : () => writeResponse(message, apiVersion, correlationId, response),
       );
       if (this.session.authentication.state === "refused") this.shutDown();
-      if (OPEN_KEYS.has(message.key)) this.#tokenWatch.update(this.session.authentication);
+      if (isPublic) this.#tokenWatch.update(this.session.authentication);
     } catch (error) {
       this.#fail(error instanceof ProtocolError ? "malformed" : "internal", error);
     }

@@ -1,4 +1,5 @@
 // The context of request handlers, and the route table.
+import type { Requirement } from "../../access/requirement.ts";
 import type { WireMessage } from "../protocol/message.ts";
 import type { Session } from "./session.ts";
 
@@ -34,18 +35,23 @@ export type Handler<Q, RI> = (
   context: RequestContext,
 ) => RI | undefined | Promise<RI | undefined>;
 
+/** A handler with what it requires of the client. */
+export interface Access<Q, RI> {
+  readonly requires: Requirement;
+  readonly handle: Handler<Q, RI>;
+}
+
 /** A message with its handler; `route` checks their types. */
-export interface Route {
+export interface Route extends Access<never, unknown> {
   message: WireMessage<unknown, never, unknown, unknown>;
-  handle: Handler<never, unknown>;
 }
 
 /** Pairs a message with its handler. */
 export function route<Q, QI, R, RI>(
   message: WireMessage<Q, QI, R, RI>,
-  handle: Handler<Q, RI>,
+  access: Access<Q, RI>,
 ): Route {
-  return { message, handle };
+  return { message, ...access };
 }
 
 /** Routes by API key. */
