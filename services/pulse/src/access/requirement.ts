@@ -1,4 +1,4 @@
-// What a command of a wire protocol requires of its client.
+// The requirement of a command of a wire protocol.
 import type { Right } from "../topic/rights.ts";
 
 /**

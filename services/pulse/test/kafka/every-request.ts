@@ -50,7 +50,7 @@ export interface KafkaRequest {
   refusal?: number;
 }
 
-/** What the requests name. `lostTopic` and the offset of `lostGroup` are deleted by those with the right. */
+/** Names in the requests. `lostTopic` and the offset of `lostGroup` are deleted by those with the right. */
 export interface RequestedNames {
   topic: string;
   /** The id of `topic`, in hexadecimal. */
