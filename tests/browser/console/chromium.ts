@@ -124,6 +124,8 @@ async function openPage(
     ...(storageState === undefined ? {} : { storageState }),
   });
   t.after(() => context.close());
+  // A browser with a window grants it to a page that was clicked.
+  await context.grantPermissions(["clipboard-write"]);
   await context.addInitScript(COUNT_CLICKS);
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE_MS);
