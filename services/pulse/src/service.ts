@@ -317,9 +317,8 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     bodyBytesMax: BODY_BYTES_MAX,
   });
   const sockets = new WebSockets({ ...subscribe, origins, readStats, logger: log });
-  const { host = "0.0.0.0", port } = config.http_addr;
   const listener = await listenHttp({
-    address: { host, port },
+    address: config.http_addr,
     fetch: (request, bindings) => api.fetch(request, bindings),
     intercept: (request, response) =>
       handleCors(origins, request, response) || api.intercept(request, response),
@@ -349,7 +348,8 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   feeds.start();
   lifecycle.onDrain("admin feeds", () => feeds.close());
   const scheme = tls === undefined ? "http" : "https";
-  lifecycle.reportListener({ name: scheme, host, port: listener.port ?? 0 });
+  const { host = "::", port = 0 } = listener;
+  lifecycle.reportListener({ name: scheme, host, port });
   const wires = await listenForWires({ kafka, mqtt, stomp }, config, tls, lifecycle);
   certificates?.follow(lifecycle, ({ pairs: [pair] }) => {
     for (const one of [listener, ...wires]) one.setTls(pair!);

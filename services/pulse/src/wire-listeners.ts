@@ -27,15 +27,14 @@ export async function listenForWires(
   ];
   for (const { name, server, address, tls: secured } of listeners) {
     if (address === undefined) continue;
-    const { host = "0.0.0.0", port } = address;
     const flag = `--${name}-addr`;
     const variable = `PLATFORM_PULSE_${name.replace("-", "_").toUpperCase()}_ADDR`;
-    const listening = server.listen({ host, port }, secured).catch(async (error: unknown) => {
+    const listening = server.listen(address, secured).catch(async (error: unknown) => {
       throw await explainListenError(error, address, `${flag} or ${variable}`);
     });
     const listener = await listening;
     if (secured !== undefined) withTls.push(listener);
-    lifecycle.reportListener({ name, host, port: listener.port });
+    lifecycle.reportListener({ name, host: listener.host, port: listener.port });
   }
   return withTls;
 }

@@ -12,9 +12,10 @@ import { inviteAtFirstRead } from "./expectation.ts";
 import { LingeringClose } from "./linger.ts";
 
 /**
- * Listening address: with port 0 the system chooses a free port; the folder of a Unix socket is created with mode 0700.
+ * Listening address: with port 0 the system chooses a free port; without a host it is `::`, all addresses of IPv6 and IPv4, or
+ * `0.0.0.0` on machines without IPv6. The folder of a Unix socket is created with mode 0700.
  */
-export type ListenAddress = { host: string; port: number } | { path: string };
+export type ListenAddress = { host?: string | undefined; port: number } | { path: string };
 
 /** Options of {@link listenHttp}. */
 export interface ListenOptions extends HttpConnectionsOptions {
@@ -43,6 +44,8 @@ export interface ListenOptions extends HttpConnectionsOptions {
 
 /** A running listener. */
 export interface HttpListener {
+  /** The host of the options, else the address of all interfaces that is bound; undefined for a Unix socket. */
+  readonly host: string | undefined;
   /** The actual port; undefined for a Unix socket. */
   readonly port: number | undefined;
   /** `http://host:port`, or `unix:path`. */
@@ -107,10 +110,13 @@ export async function listenHttp(options: ListenOptions): Promise<HttpListener> 
     throw error;
   }
   const bound = server.address();
-  const port = typeof bound === "object" && bound !== null ? bound.port : undefined;
+  const { address: boundHost, port } =
+    typeof bound === "object" && bound !== null ? bound : { address: "", port: undefined };
+  const host = "path" in options.address ? undefined : (options.address.host ?? boundHost);
   return {
+    host,
     port,
-    url: formatUrl(options.address, port, tls !== undefined),
+    url: "path" in options.address ? `unix:${options.address.path}` : formatUrl(tls, host!, port),
     setTls: (next) => {
       if (secure === undefined) throw new Error("the listener does not use TLS");
       secure.setSecureContext({ ...next, minVersion: "TLSv1.2" });
@@ -168,7 +174,7 @@ async function closeServer(server: Server, drainMs: number): Promise<void> {
   await closed;
 }
 
-function formatUrl(address: ListenAddress, port: number | undefined, isTls: boolean): string {
-  if ("path" in address) return `unix:${address.path}`;
-  return `http${isTls ? "s" : ""}://${address.host.includes(":") ? `[${address.host}]` : address.host}:${port}`;
+function formatUrl(tls: ListenOptions["tls"], host: string, port: number | undefined): string {
+  const scheme = tls === undefined ? "http" : "https";
+  return `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }

@@ -63,6 +63,8 @@ export interface WireListenersOptions {
 
 /** A running listener. */
 export interface WireListener {
+  /** The host that was asked for, else the address of all interfaces that is bound: `::`, or `0.0.0.0` without IPv6. */
+  readonly host: string;
   /** The actual port. */
   readonly port: number;
   /** Replaces the certificate for new connections; throws if it is invalid, or if the listener does not use TLS. */
@@ -145,8 +147,10 @@ export class WireListeners {
     });
     await once(server, "listening");
     this.#servers.add(server);
+    const bound = server.address() as AddressInfo;
     return {
-      port: (server.address() as AddressInfo).port,
+      host: address.host ?? bound.address,
+      port: bound.port,
       setTls: (next) => {
         if (secure === undefined) throw new Error("the listener does not use TLS");
         secure.setSecureContext(next);
