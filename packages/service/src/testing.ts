@@ -1,5 +1,5 @@
 // The declared service inside a test: a free port, databases in memory, a clock that moves by hand.
-import type { DrainHook, Lifecycle } from "@platform/kernel/lifecycle";
+import { createEmbeddedLifecycle } from "@platform/kernel/lifecycle";
 import { createManualClock, type ManualClock } from "@platform/kernel/time";
 import { declared } from "./service/declared.ts";
 import { startService } from "./service/start-service.ts";
@@ -55,10 +55,10 @@ export async function startTestService(options: TestOptions = {}): Promise<TestS
     log.push(JSON.parse(line) as Record<string, unknown>);
   };
   const telemetry = createTelemetry({ ...identity, settings, caches, clock, writeLog });
-  const lifecycle = createLifecycle();
+  const lifecycle = createEmbeddedLifecycle(telemetry.log);
   const base = { service: declared, ...identity, telemetry, lifecycle };
   const { port, scheduler } = await startService(base).catch(async (error: unknown) => {
-    await lifecycle.stop();
+    await lifecycle.close(DRAIN_MS);
     throw error;
   });
   const url = `http://127.0.0.1:${port}`;
@@ -68,27 +68,6 @@ export async function startTestService(options: TestOptions = {}): Promise<TestS
     log,
     fetch: (path, init = {}) => fetch(new URL(path, url), { redirect: "manual", ...init }),
     runSchedules: () => scheduler.runDue(),
-    stop: () => lifecycle.stop(),
-  };
-}
-
-function createLifecycle(): Pick<Lifecycle, "onDrain" | "reportListener" | "stopping"> & {
-  stop(): Promise<void>;
-} {
-  const stopping = new AbortController();
-  const hooks: DrainHook[] = [];
-  return {
-    stopping: stopping.signal,
-    onDrain: (_, hook) => void hooks.push(hook),
-    reportListener: () => {},
-    stop: async () => {
-      stopping.abort();
-      const deadline = AbortSignal.timeout(DRAIN_MS);
-      const endsMs = performance.now() + DRAIN_MS;
-      const remainingMs = (): number => Math.max(0, endsMs - performance.now());
-      for (let hook = hooks.pop(); hook !== undefined; hook = hooks.pop()) {
-        await hook({ deadline, remainingMs });
-      }
-    },
+    stop: () => lifecycle.close(DRAIN_MS),
   };
 }

@@ -14,7 +14,7 @@ export { readPassphrase } from "./passphrase.ts";
 export { createProgressPrinter, formatCount, formatSize } from "./progress.ts";
 export { receiveBackup } from "./receive.ts";
 export { loadManifest, requireVacant, restoreBackup, verifyBackup } from "./restore.ts";
-export { createBackupRoute } from "./route.ts";
+export { createBackupRoute, type BackupRouteOptions } from "./route.ts";
 export {
   openSnapshotFile,
   readSnapshotFile,

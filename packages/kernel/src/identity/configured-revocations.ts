@@ -19,8 +19,6 @@ export interface FollowRevocationsOptions {
   clock: Clock;
   log: Logger;
   metrics: MetricRegistry;
-  /** Called after entries were added and streams ended, for credentials derived from tokens. */
-  onAdded?: () => void;
 }
 
 /** The revocations that a service follows. */
@@ -28,6 +26,8 @@ export interface FollowedRevocations {
   /** Empty if no feed is configured. */
   readonly revocations: RevocationSet;
   readonly streams: TokenStreams;
+  /** Calls `listener` after entries were added and streams ended, for credentials derived from tokens. */
+  readonly onAdded: (listener: () => void) => void;
   /** The warning of `/readyz`. */
   readonly describe: () => string | undefined;
   readonly stop: () => Promise<void>;
@@ -38,14 +38,21 @@ export interface FollowedRevocations {
  * token and issuer.
  */
 export function followRevocations(options: FollowRevocationsOptions): FollowedRevocations {
-  const { config, clock, log, metrics, onAdded } = options;
+  const { config, clock, log, metrics } = options;
   const { jwt_issuer: issuer = "" } = config;
   const revocations = new RevocationSet(issuer);
   const streams = new TokenStreams(revocations);
   const feed = readFeed(config);
   if (feed === undefined) {
-    return { revocations, streams, describe: () => undefined, stop: () => Promise.resolve() };
+    return {
+      revocations,
+      streams,
+      onAdded: () => undefined,
+      describe: () => undefined,
+      stop: () => Promise.resolve(),
+    };
   }
+  const listeners: (() => void)[] = [];
   const follower = new RevocationFollower({
     ...feed,
     revocations,
@@ -54,7 +61,7 @@ export function followRevocations(options: FollowRevocationsOptions): FollowedRe
     onAdded: () => {
       const ended = streams.endRevoked();
       if (ended > 0) log.info("streams ended: their tokens were revoked", { streams: ended });
-      onAdded?.();
+      for (const listener of listeners) listener();
     },
   });
   metrics.collect(follower);
@@ -62,6 +69,7 @@ export function followRevocations(options: FollowRevocationsOptions): FollowedRe
   return {
     revocations,
     streams,
+    onAdded: (listener) => void listeners.push(listener),
     describe: () => follower.describe(),
     stop: () => follower.stop(),
   };

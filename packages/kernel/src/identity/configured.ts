@@ -5,7 +5,7 @@ import type { RevocationSet } from "./revocations.ts";
 import { createTokenVerifier, isWeakSecret, type TokenVerifier } from "./verifier.ts";
 
 /** Configuration keys of token verification. */
-interface TokenConfig {
+export interface TokenConfig {
   jwt_secret?: string | undefined;
   jwks_url?: string | undefined;
   jwt_issuer?: string | undefined;

@@ -12,8 +12,13 @@ export {
   type Claims,
   type ScopeCheck,
 } from "./caller.ts";
-export { createConfiguredVerifier, warnOfWeakSecret } from "./configured.ts";
-export { followRevocations, readFeed, type FollowedRevocations } from "./configured-revocations.ts";
+export { createConfiguredVerifier, warnOfWeakSecret, type TokenConfig } from "./configured.ts";
+export {
+  followRevocations,
+  readFeed,
+  type FollowedRevocations,
+  type RevocationConfig,
+} from "./configured-revocations.ts";
 export { createBoundedFetch } from "./issuer-request.ts";
 export { isSignatureValid, parseJwt, type ParsedJwt } from "./jwt.ts";
 export { RevocationFollower } from "./revocation-follower.ts";

@@ -1,4 +1,6 @@
 // Lifecycle of programs and services, from the command line to the exit code.
+export type { DrainHook } from "./drain.ts";
+export { createEmbeddedLifecycle, type EmbeddedLifecycle } from "./embedded.ts";
 export {
   createParentLink,
   SUPERVISED_VARIABLE,
@@ -7,4 +9,4 @@ export {
 } from "./parent.ts";
 export { explainListenError, findFileHolder, holdsFile, type Holder } from "./port-holder.ts";
 export { runProgram } from "./program.ts";
-export { runService, type DrainHook, type Lifecycle } from "./service.ts";
+export { runService, type Lifecycle } from "./service.ts";

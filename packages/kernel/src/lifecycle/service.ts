@@ -1,13 +1,12 @@
 // Lifecycle of a service process: start, ready, reload, drain, exit.
 import * as modules from "node:module";
 import type { Logger } from "../log/index.ts";
+import { DrainHooks, type DrainHook, type DrainPhase } from "./drain.ts";
 import { createParentLink, watchNpm, type ListenerReport, type ParentLink } from "./parent.ts";
 import { openTerminal } from "./terminal.ts";
 
 // npm and shells forward signals that the terminal has already sent to the process group: one ctrl-c arrives twice.
 const SAME_SIGNAL_MS = 500;
-// Time after the deadline to close remaining connections.
-const CUT_GRACE_MS = 1000;
 const ORPHAN_DRAIN_MS = 5000;
 // The longest interval that timers have: it costs nothing.
 const ALIVE_MS = 2 ** 31 - 1;
@@ -22,23 +21,15 @@ export const EXIT_CODES = {
   usage: 2,
 } as const;
 
-/** Context of a drain hook. */
-interface DrainContext {
-  /** Aborted at the deadline: abort remaining work. */
-  deadline: AbortSignal;
-  /** Milliseconds until the deadline, at least 0. */
-  remainingMs(): number;
-}
-
-/** Stops a component; resolves when it has stopped. */
-export type DrainHook = (context: DrainContext) => void | Promise<void>;
-
 /** Lifecycle methods for a starting service. */
 export interface Lifecycle {
   /** Aborted when the service begins to stop: readiness turns DOWN and no new work starts. */
   readonly stopping: AbortSignal;
-  /** Registers how a component stops. Hooks run one after another, in reverse order of registration. */
-  onDrain(name: string, hook: DrainHook): void;
+  /**
+   * Registers how a component stops. Hooks run one after another: by phase, in a phase in reverse order of registration.
+   * Default: "parts".
+   */
+  onDrain(name: string, hook: DrainHook, phase?: DrainPhase): void;
   /**
    * Registers a handler of SIGHUP. Runs never overlap; a signal during a run causes another run. SIGHUP drains only if the
    * terminal on which the service runs was closed.
@@ -112,7 +103,7 @@ function createMachine(options: ServiceOptions, parent: ParentLink): Machine {
   const { logger } = options;
   const stopping = new AbortController();
   const ended = Promise.withResolvers<number>();
-  const hooks: { name: string; hook: DrainHook }[] = [];
+  const hooks = new DrainHooks();
   const reloads: { name: string; hook: () => void | Promise<void> }[] = [];
   const listeners: ListenerReport[] = [];
   const readyCallbacks: (() => void)[] = [];
@@ -127,7 +118,7 @@ function createMachine(options: ServiceOptions, parent: ParentLink): Machine {
     logger.info("stopping", { reason, drain_timeout_ms: drainTimeoutMs });
     parent.send({ type: "draining", service: options.service });
     stopping.abort();
-    void drain(hooks, drainTimeoutMs, logger).then((inTime) => {
+    void hooks.run(drainTimeoutMs, logger).then((inTime) => {
       const code = inTime ? exitCode : Math.max(exitCode, EXIT_CODES.failure);
       logger.info("stopped", { exit_code: code });
       ended.resolve(code);
@@ -167,7 +158,7 @@ function createMachine(options: ServiceOptions, parent: ParentLink): Machine {
     ended: ended.promise,
     lifecycle: {
       stopping: stopping.signal,
-      onDrain: (name, hook) => void hooks.push({ name, hook }),
+      onDrain: (name, hook, phase) => hooks.add(name, hook, phase),
       onReload: (name, hook) => void reloads.push({ name, hook }),
       onReady: (callback) => void readyCallbacks.push(callback),
       reportListener: (listener) => void listeners.push(listener),
@@ -224,46 +215,4 @@ function installHandlers(machine: Machine, parent: ParentLink, logger: Logger): 
     machine.hurry(ORPHAN_DRAIN_MS);
     machine.lifecycle.stop("the supervisor has exited");
   });
-}
-
-async function drain(
-  hooks: { name: string; hook: DrainHook }[],
-  timeoutMs: number,
-  logger: Logger,
-): Promise<boolean> {
-  const deadline = new AbortController();
-  const endsMs = performance.now() + timeoutMs;
-  const expired = Promise.withResolvers<"late">();
-  const cut = setTimeout(() => {
-    logger.warn("drain deadline exceeded: aborting remaining work", {
-      drain_timeout_ms: timeoutMs,
-    });
-    deadline.abort();
-    setTimeout(() => expired.resolve("late"), CUT_GRACE_MS);
-  }, timeoutMs);
-  const context: DrainContext = {
-    deadline: deadline.signal,
-    remainingMs: () => Math.max(0, endsMs - performance.now()),
-  };
-  let inTime = true;
-  // Removed one by one: a start that is still running may add hooks.
-  for (let part = hooks.pop(); part !== undefined; part = hooks.pop()) {
-    const { name, hook } = part;
-    try {
-      const outcome = await Promise.race([
-        Promise.resolve(hook(context)).then(() => "done" as const),
-        expired.promise,
-      ]);
-      if (outcome === "late") {
-        logger.error("did not stop in time", { part: name });
-        inTime = false;
-        break;
-      }
-    } catch (error) {
-      logger.error("stopping failed", { part: name, error });
-      inTime = false;
-    }
-  }
-  clearTimeout(cut);
-  return inTime;
 }

@@ -40,7 +40,7 @@ const IDLE_MS = 300;
 export async function startService(options: StartOptions): Promise<StartedService> {
   const { service, telemetry, lifecycle } = options;
   const { health } = telemetry;
-  lifecycle.onDrain("telemetry", () => telemetry.close());
+  lifecycle.onDrain("telemetry", () => telemetry.close(), "telemetry");
   await openDatabases(options);
   const scheduler = await startScheduler(options);
   const { handler, sockets } = createHandler(options);
@@ -53,15 +53,19 @@ export async function startService(options: StartOptions): Promise<StartedServic
     onFault: (fault) => telemetry.log.debug("connection fault", { fault }),
     onHandlerError: (error) => telemetry.log.error("request failed", { error }),
   });
-  lifecycle.onDrain("listener", async (context) => {
-    health.setState("draining");
-    const deadlineMs = Math.max(0, context.remainingMs() - CLIENT_GRACE_MS);
-    const drained = server.drain(deadlineMs, deadlineMs, Math.min(IDLE_MS, deadlineMs));
-    handler.endStreams();
-    await Promise.all([drained, sockets.close()]);
-    await handler.close();
-    engine.close();
-  });
+  lifecycle.onDrain(
+    "listener",
+    async (context) => {
+      health.setState("draining");
+      const deadlineMs = Math.max(0, context.remainingMs() - CLIENT_GRACE_MS);
+      const drained = server.drain(deadlineMs, deadlineMs, Math.min(IDLE_MS, deadlineMs));
+      handler.endStreams();
+      await Promise.all([drained, sockets.close()]);
+      await handler.close();
+      engine.close();
+    },
+    "listeners",
+  );
   const port = await listen(server, options);
   health.setState("ready");
   return { port, scheduler };
@@ -69,7 +73,7 @@ export async function startService(options: StartOptions): Promise<StartedServic
 
 async function openDatabases({ service, telemetry, lifecycle }: StartOptions): Promise<void> {
   for (const database of service.databases) {
-    lifecycle.onDrain(`database ${database.name}`, () => database.close());
+    lifecycle.onDrain(`database ${database.name}`, () => database.close(), "database");
     await database.open();
     telemetry.health.addCheck(`database ${database.name}`, () => database.check());
   }
