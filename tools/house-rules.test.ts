@@ -14,6 +14,7 @@ const LAYERS: [folder: RegExp, allowed: RegExp][] = [
   [/^packages\/look$/, /^$/],
   [/^packages\/kernel$/, /^packages\/look$/],
   [/^packages\/(?:console|service)$/, /^packages\/(?:kernel|http1|redis|look)$/],
+  [/^packages\/chassis$/, /^packages\/(?:kernel|console|look)$/],
   [/^packages\/[^/]+$/, /^packages\/(?:kernel|look)$/],
   [/^apps\/[^/]+$/, /^packages\/(?:console|look)$/],
   [/^services\/runtime$/, /^(packages|services)\/[^/]+$/],

@@ -1,4 +1,4 @@
 // The server of the web console.
 export { createConsoleKeys } from "./config.ts";
 export { startFront, type Front, type FrontOptions } from "./front/front.ts";
-export { ServiceConsole } from "./service/service-console.ts";
+export { ServiceConsole, type ServiceConsoleOptions } from "./service/service-console.ts";

@@ -1,31 +1,22 @@
 // Starts the identity service.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { clearDatabaseCopies, createBackupRoute } from "@platform/kernel/backup";
+import {
+  openService,
+  type Operation,
+  type Service,
+  type ServiceLifecycle,
+} from "@platform/chassis";
+import { clearDatabaseCopies } from "@platform/kernel/backup";
 import { openDatabase } from "@platform/kernel/db";
-import { AdminFeeds } from "@platform/kernel/feeds";
-import { HealthRegistry } from "@platform/kernel/health";
-import {
-  listenHttp,
-  type Api,
-  type ApiRoute,
-  type Guard,
-  type HttpListener,
-} from "@platform/kernel/http";
-import { createIdSource } from "@platform/kernel/ids";
-import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
+import type { ApiRoute, Guard, HttpListener } from "@platform/kernel/http";
 import type { Logger } from "@platform/kernel/log";
-import {
-  createHttpMetrics,
-  createProcessCollector,
-  MetricRegistry,
-} from "@platform/kernel/metrics";
+import { createHttpMetrics, type HttpMetrics } from "@platform/kernel/metrics";
 import { sweepEvery, systemClock, type Clock } from "@platform/kernel/time";
-import { createServiceTracer } from "@platform/kernel/trace";
 import { createAccountRoutes } from "./api/account-routes.ts";
 import { createAuditRoutes } from "./api/audit-routes.ts";
 import { createClientRoutes } from "./api/client-routes.ts";
-import { createConsole } from "./api/console.ts";
+import { describeConsole } from "./api/console.ts";
 import { createAuthApi, METRICS_ACCESS } from "./api/create-api.ts";
 import { createMfaRoutes } from "./api/mfa-routes.ts";
 import { createPasskeyRoutes } from "./api/passkey-routes.ts";
@@ -45,7 +36,7 @@ import {
   type Stores,
 } from "./domain.ts";
 import { KeyRing } from "./key/key-ring.ts";
-import { createSecretBox } from "@platform/kernel/secrets";
+import { createSecretBox, type SecretBox } from "@platform/kernel/secrets";
 import { loadSecrets } from "./key/secrets.ts";
 import { createAuthMetrics, createFigures } from "./metrics.ts";
 import { loadBrand } from "./pages/brand.ts";
@@ -58,14 +49,13 @@ import type { PasswordCost } from "./sign-in/password-hasher.ts";
 import { ClientAddress } from "./web/client-address.ts";
 import { Dispatcher } from "./web/dispatcher.ts";
 
-const TRACES_FLUSH_MS = 1000;
 const SWEEP_MS = 60_000;
 
 /** Options of `startAuth`. */
 export interface AuthOptions {
   config: AuthConfig;
   log: Logger;
-  lifecycle: Pick<Lifecycle, "onDrain" | "reportListener" | "stopping">;
+  lifecycle: ServiceLifecycle;
   clock?: Clock;
   /** Cost of hashing a password. Default OWASP's; tests use less. */
   passwordCost?: PasswordCost;
@@ -85,42 +75,22 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const { config, log, lifecycle, clock = systemClock } = options;
   // Before anything is opened: an illegible colour stops the start.
   const look = loadBrand(config);
-  const database = openAuthDatabase(config, log);
-  lifecycle.onDrain("database", () => database.close());
-  await migrateAll(database, clock.now());
+  const service = openService({ name: "auth", version: VERSION, config, log, lifecycle, clock });
+  const database = await openAuthDatabase(config, service);
   const secrets = await loadSecrets(config, database);
-
   const box = createSecretBox("auth", secrets.encryption);
-  const keys = new KeyRing({
-    database,
-    box,
-    clock,
-    log,
-    algorithm: config.jwt_algorithm,
-    seedPath: config.jwt_key_path,
-  });
-  await keys.start();
-  lifecycle.onDrain("signing keys", () => keys.stop());
+  const keys = await openKeys(config, database, box, service);
 
-  const { observed, health, close } = createTelemetry(config, log, clock);
-  health.addCheck("database", () => database.check());
-  lifecycle.onDrain("telemetry", close);
-
-  const isSecure = config.public_url?.startsWith("https:") === true;
-  const dispatcher = new Dispatcher({
-    ...observed,
-    isSecure,
-    routineRoutes: new Set([OWN_ROUTES.revocations]),
-  });
+  const httpMetrics = createHttpMetrics(service.metrics);
   const addresses = new ClientAddress(config.trusted_proxies);
-  const listener = await listen(config, dispatcher, addresses, observed.metrics);
-  lifecycle.onDrain("http", (context) => listener.close(context.remainingMs()));
+  const dispatcher = createDispatcher(config, service, httpMetrics);
+  const listener = await listen(config, service, dispatcher, addresses);
   const port = listener.port ?? config.addr.port;
   const publicUrl = config.public_url ?? `http://localhost:${port}`;
 
   const secret = secrets.session;
   const stores = createStores({ config, database, box, keys, clock, log, secret, publicUrl });
-  const metrics = createAuthMetrics(observed.metrics, {
+  const metrics = createAuthMetrics(service.metrics, {
     countSessions: () => stores.sessions.count(),
     getKeyAgeSeconds: () => keys.ageSeconds,
   });
@@ -136,18 +106,11 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
 
   await clearDatabaseCopies(describeState(config));
   const identification = new Identification(domain);
-  const webConsole = createConsole({ ...domain, identification });
-  const { guard } = webConsole;
-  const feeds = createFeeds(guard, observed, health);
-  lifecycle.onDrain("admin feeds", () => feeds.close());
-  const backupRoute = createBackupRouteOf(domain, observed, lifecycle.stopping);
-  const operation = [backupRoute, ...feeds.createRoutes(), ...webConsole.createRoutes()];
-  const api = createApiOf({ ...domain, identification, guard }, observed, health, operation);
-  const pages = createPages({
-    ...domain,
-    frame,
-    canSend: config.platform_notify_url !== undefined,
-  });
+  const operation = openOperation({ ...domain, identification }, service);
+  const routes = listRoutes({ ...domain, identification, guard: operation.guard });
+  const api = createAuthApi({ service, operation, httpMetrics, routes });
+  const canSend = config.platform_notify_url !== undefined;
+  const pages = createPages({ ...domain, frame, canSend });
   const sweeps = startSweeps(stores);
   lifecycle.onDrain("sweeps", () => sweeps.stop());
   // Before the listener answers: the configured administrator can sign in with the first request.
@@ -156,12 +119,9 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     api,
     handlers: [oauth.dispatcher, pages],
     showMissing: (request, response) => pages.showMissing(request, response),
-    onUpgrade: feeds.onUpgrade,
+    onUpgrade: operation.feeds.onUpgrade,
   });
-  feeds.start();
-  health.setState("ready");
-  lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
-  lifecycle.reportListener({ name: "http", host: config.addr.host ?? "::", port });
+  service.setReady();
   return { publicUrl, url: listener.url, database };
 }
 
@@ -176,10 +136,13 @@ async function applyBootstrap(config: AuthConfig, domain: Domain): Promise<void>
   if (file?.console !== undefined) await provideConsoleClient(domain, file.console);
 }
 
-function openAuthDatabase(config: AuthConfig, log: Logger): AuthDatabase {
+async function openAuthDatabase(
+  config: AuthConfig,
+  { log, lifecycle, health, clock }: Service,
+): Promise<AuthDatabase> {
   if (config.database_url === undefined)
     mkdirSync(config.data_dir, { recursive: true, mode: 0o700 });
-  return openDatabase<AuthTables>({
+  const database = openDatabase<AuthTables>({
     url: config.database_url ?? `sqlite:${join(config.data_dir, "auth.db")}`,
     service: "auth",
     // Besides the service, `platform-auth reset-administrator` and `platform doctor` open it.
@@ -188,120 +151,95 @@ function openAuthDatabase(config: AuthConfig, log: Logger): AuthDatabase {
       onConnectionError: (error) => log.warn("database connection lost", { error }),
     },
   });
+  lifecycle.onDrain("database", () => database.close(), "database");
+  await migrateAll(database, clock.now());
+  health.addCheck("database", () => database.check());
+  return database;
 }
 
 /** For some thousand sign-ins on a full disk. */
 const RESERVE_BYTES = 4 * 1024 ** 2;
 
-type Telemetry = ReturnType<typeof createTelemetry>;
+async function openKeys(
+  config: AuthConfig,
+  database: AuthDatabase,
+  box: SecretBox,
+  { clock, log, lifecycle }: Service,
+): Promise<KeyRing> {
+  const { jwt_algorithm: algorithm, jwt_key_path: seedPath } = config;
+  const keys = new KeyRing({ database, box, clock, log, algorithm, seedPath });
+  await keys.start();
+  lifecycle.onDrain("signing keys", () => keys.stop());
+  return keys;
+}
 
-function createTelemetry(config: AuthConfig, log: Logger, clock: Clock) {
-  const metrics = new MetricRegistry();
-  const processCollector = createProcessCollector({ service: "auth", version: VERSION });
-  metrics.collect(processCollector);
-  const tracer = createServiceTracer({
-    resource: { service: "auth", version: VERSION },
-    endpoint: config.otlp_endpoint,
+function createDispatcher(
+  config: AuthConfig,
+  { metrics, tracer, log: logger, clock }: Service,
+  httpMetrics: HttpMetrics,
+): Dispatcher {
+  return new Dispatcher({
     metrics,
-    ids: createIdSource(),
-    clock: systemClock,
+    httpMetrics,
+    tracer,
+    logger,
+    clock,
+    isSecure: config.public_url?.startsWith("https:") === true,
+    routineRoutes: new Set([OWN_ROUTES.revocations]),
   });
-  return {
-    /** Metrics, traces and logs of requests. */
-    observed: { metrics, httpMetrics: createHttpMetrics(metrics), tracer, logger: log, clock },
-    health: new HealthRegistry({
-      service: "auth",
-      version: VERSION,
-      onCheckError: (check, error) => log.error("health check failed", { check, error }),
-    }),
-    close: async () => {
-      processCollector.close();
-      await tracer.shutdown(TRACES_FLUSH_MS);
-    },
-  };
 }
 
 function listen(
   config: AuthConfig,
+  service: Service,
   dispatcher: Dispatcher,
   addresses: ClientAddress,
-  metrics: MetricRegistry,
 ): Promise<HttpListener> {
-  return listenHttp({
-    address: { host: config.addr.host ?? "::", port: config.addr.port },
+  return service.serve({
+    address: config.addr,
+    setting: "--addr or PLATFORM_AUTH_ADDR",
     fetch: dispatcher.fetch,
     intercept: dispatcher.intercept,
     onUpgrade: dispatcher.onUpgrade,
     connectionsMax: config.connections_max,
     connectionsPerAddressMax: config.connections_per_address_max,
     isProxyAddress: (address) => addresses.isProxy(address),
-    metrics,
-  }).catch(async (error: unknown) => {
-    throw await explainListenError(error, config.addr, "--addr or PLATFORM_AUTH_ADDR");
   });
 }
 
-function createFeeds(
-  guard: Guard,
-  { metrics, clock, logger }: Telemetry["observed"],
-  health: HealthRegistry,
-): AdminFeeds {
-  return new AdminFeeds({
-    service: "auth",
-    version: VERSION,
-    figures: createFigures(metrics),
-    registry: metrics,
-    health,
-    guard,
+function openOperation(
+  options: Domain & { identification: Identification },
+  service: Service,
+): Operation {
+  const { config, database, audit, identification } = options;
+  return service.openOperation({
+    guard: identification.guard,
+    console: describeConsole(options),
+    figures: createFigures(service.metrics),
     access: METRICS_ACCESS,
-    clock,
-    logger,
-  });
-}
-
-function createApiOf(
-  options: Domain & { addresses: ClientAddress; identification: Identification; guard: Guard },
-  observed: Telemetry["observed"],
-  health: HealthRegistry,
-  operation: readonly ApiRoute[],
-): Api {
-  return createAuthApi({
-    ...observed,
-    health,
-    guard: options.guard,
-    metricsToken: options.config.metrics_token,
-    routes: [
-      ...createAccountRoutes(options),
-      ...createSessionRoutes(options),
-      ...createMfaRoutes(options),
-      ...createPasskeyRoutes(options),
-      ...createClientRoutes(options),
-      ...createRbacRoutes(options),
-      ...createAuditRoutes(options),
-      ...createUserRoutes(options),
-      ...operation,
-    ],
-  });
-}
-
-function createBackupRouteOf(
-  { config, database, audit, clock }: Domain,
-  { metrics }: Telemetry["observed"],
-  stopping: AbortSignal,
-): ApiRoute {
-  return createBackupRoute({
-    service: "auth",
-    version: VERSION,
-    dataFormat: DATA_FORMAT,
-    token: config.backup_token,
-    takeSnapshot: async () => {
-      await audit.record({ action: "backup", actor: "operator" });
-      return takeAuthSnapshot(describeState(config), database);
+    backup: {
+      dataFormat: DATA_FORMAT,
+      takeSnapshot: async () => {
+        await audit.record({ action: "backup", actor: "operator" });
+        return takeAuthSnapshot(describeState(config), database);
+      },
     },
-    stopping,
-    clock,
-    metrics,
   });
+}
+
+function listRoutes(
+  options: Domain & { addresses: ClientAddress; identification: Identification; guard: Guard },
+): ApiRoute[] {
+  return [
+    ...createAccountRoutes(options),
+    ...createSessionRoutes(options),
+    ...createMfaRoutes(options),
+    ...createPasskeyRoutes(options),
+    ...createClientRoutes(options),
+    ...createRbacRoutes(options),
+    ...createAuditRoutes(options),
+    ...createUserRoutes(options),
+  ];
 }
 
 // Deletes expired rows periodically.

@@ -9,7 +9,7 @@ import {
   startPostgresCluster,
   type PostgresCluster,
 } from "@platform/kernel/db-testing";
-import type { DrainHook } from "@platform/kernel/lifecycle";
+import { createEmbeddedLifecycle } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
 import { systemClock } from "@platform/kernel/time";
 import { authDefinition } from "../src/config.ts";
@@ -45,6 +45,7 @@ export interface StageKind {
 const folder = mkdtempSync(join(tmpdir(), "auth-"));
 let cluster: Promise<PostgresCluster> | undefined;
 let folders = 0;
+const DRAIN_MS = 2_500;
 const OPEN_STAGES = new Set<() => Promise<void>>();
 after(async () => {
   // Stages of failed tests, which would keep the file running.
@@ -86,8 +87,6 @@ export async function startStage(
     jwt_algorithm: "ES256",
     ...settings,
   });
-  const hooks: DrainHook[] = [];
-  const stopping = new AbortController();
   const log: string[] = [];
   let aheadMs = 0;
   let stopped: { now: number; monotonicMs: number } | undefined;
@@ -98,11 +97,15 @@ export async function startStage(
     stop: () =>
       void (stopped ??= { now: systemClock.now(), monotonicMs: systemClock.monotonicMs() }),
   };
+  const logger = createLogger({
+    service: "auth",
+    level: "debug",
+    format: "json",
+    write: (line) => void log.push(line),
+  });
+  const lifecycle = createEmbeddedLifecycle(logger);
   const close = async (): Promise<void> => {
-    if (!OPEN_STAGES.delete(close)) return;
-    stopping.abort();
-    const context = { deadline: AbortSignal.timeout(2000), remainingMs: () => 500 };
-    for (const hook of hooks.toReversed()) await hook(context);
+    if (OPEN_STAGES.delete(close)) await lifecycle.close(DRAIN_MS);
   };
   OPEN_STAGES.add(close);
   const service = await startAuth({
@@ -111,17 +114,8 @@ export async function startStage(
     // Cheap, because tests do not measure hashing.
     passwordCost: { memoryCost: 256, timeCost: 1, parallelism: 1 },
     ...options,
-    log: createLogger({
-      service: "auth",
-      level: "debug",
-      format: "json",
-      write: (line) => void log.push(line),
-    }),
-    lifecycle: {
-      stopping: stopping.signal,
-      onDrain: (_name, hook) => void hooks.push(hook),
-      reportListener: () => {},
-    },
+    log: logger,
+    lifecycle,
   }).catch(async (error: unknown) => {
     await close();
     throw error;

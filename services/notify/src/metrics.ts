@@ -43,8 +43,8 @@ export interface NotifyGauges {
   countQueued: () => Promise<number>;
 }
 
-/** Registers the metrics. */
-export function createNotifyMetrics(registry: MetricRegistry, gauges: NotifyGauges): NotifyMetrics {
+/** Registers the counters. */
+export function createNotifyMetrics(registry: MetricRegistry): NotifyMetrics {
   const sent = registry.counter({
     name: NOTIFY_METRICS.sent,
     help: "Deliveries by channel and status.",
@@ -93,6 +93,23 @@ export function createNotifyMetrics(registry: MetricRegistry, gauges: NotifyGaug
     help: "Attempts to forward received messages; pending ones are repeated.",
     labels: ["status"],
   });
+  return {
+    countSent: (channel, status) => sent.with({ channel, status }).add(),
+    countBounce: (type) => bounces.with({ type }).add(),
+    countSuppressed: (count) => suppressed.add(count),
+    observeLatency: (ms) => latency.observe(ms),
+    countRendered: () => rendered.add(),
+    countTracked: (type, isAutomatic) =>
+      tracked.with({ type, source: isAutomatic ? "automatic" : "reader" }).add(),
+    countUnsubscribed: () => unsubscribed.add(),
+    countReceived: (kind, status) => received.with({ kind, status }).add(),
+    countRouted: (count) => routed.add(count),
+    countForward: (status) => forwards.with({ status }).add(),
+  };
+}
+
+/** Registers the gauges. */
+export function collectGauges(registry: MetricRegistry, gauges: NotifyGauges): void {
   registry.collect({
     name: "notify",
     collect: async () => [
@@ -110,17 +127,4 @@ export function createNotifyMetrics(registry: MetricRegistry, gauges: NotifyGaug
       },
     ],
   });
-  return {
-    countSent: (channel, status) => sent.with({ channel, status }).add(),
-    countBounce: (type) => bounces.with({ type }).add(),
-    countSuppressed: (count) => suppressed.add(count),
-    observeLatency: (ms) => latency.observe(ms),
-    countRendered: () => rendered.add(),
-    countTracked: (type, isAutomatic) =>
-      tracked.with({ type, source: isAutomatic ? "automatic" : "reader" }).add(),
-    countUnsubscribed: () => unsubscribed.add(),
-    countReceived: (kind, status) => received.with({ kind, status }).add(),
-    countRouted: (count) => routed.add(count),
-    countForward: (status) => forwards.with({ status }).add(),
-  };
 }

@@ -9,7 +9,7 @@ import {
   startPostgresCluster,
   type PostgresCluster,
 } from "@platform/kernel/db-testing";
-import type { DrainHook } from "@platform/kernel/lifecycle";
+import { createEmbeddedLifecycle } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
 import { systemClock } from "@platform/kernel/time";
 import { notifyDefinition } from "../src/config.ts";
@@ -97,41 +97,26 @@ export async function startStageOn(settings: Record<string, unknown>): Promise<S
     public_url: "https://mail.test/notify",
     ...settings,
   });
-  const hooks: DrainHook[] = [];
-  const stopping = new AbortController();
   const log: string[] = [];
   let aheadMs = 0;
   let correctionMs = 0;
-  let smtpPort = 0;
   const clock = {
     now: () => systemClock.now() + aheadMs + correctionMs,
     monotonicMs: () => systemClock.monotonicMs() + aheadMs,
   };
+  const logger = createLogger({
+    service: "notify",
+    level: "debug",
+    format: "json",
+    write: (line) => void log.push(line),
+  });
+  const lifecycle = createEmbeddedLifecycle(logger);
   const close = async (drainMs = 5_000): Promise<void> => {
-    if (!OPEN_STAGES.delete(close)) return;
-    stopping.abort();
-    const endsMs = performance.now() + drainMs;
-    const remainingMs = (): number => Math.max(0, endsMs - performance.now());
-    const context = { deadline: AbortSignal.timeout(drainMs + 1), remainingMs };
-    for (const hook of hooks.toReversed()) await hook(context);
+    if (OPEN_STAGES.delete(close)) await lifecycle.close(drainMs);
   };
   OPEN_STAGES.add(close);
-  const service = await startNotify({
-    config,
-    clock,
-    log: createLogger({
-      service: "notify",
-      level: "debug",
-      format: "json",
-      write: (line) => void log.push(line),
-    }),
-    lifecycle: {
-      stopping: stopping.signal,
-      onDrain: (_name, hook) => void hooks.push(hook),
-      onReload: () => undefined,
-      reportListener: ({ name, port }) => void (smtpPort = name === "smtp" ? port : smtpPort),
-    },
-  });
+  const service = await startNotify({ config, clock, log: logger, lifecycle });
+  const smtpPort = lifecycle.listeners.find(({ name }) => name === "smtp")?.port ?? 0;
   return {
     ...service,
     smtpPort,

@@ -48,21 +48,16 @@ export interface Callers {
 /** Creates the parts and starts to follow revocations, which end session keys. */
 export function createCallers(options: CallersOptions): Callers {
   const { config, directory, masterKey, accountId, clock, log, metrics } = options;
-  const followed = followRevocations({
-    config,
-    clock,
-    log,
-    metrics,
-    onAdded: () => sessions.endRevoked(),
-  });
+  const followed = followRevocations({ config, clock, log, metrics });
   const { revocations } = followed;
-  const sessions: RoleSessions = new RoleSessions({
+  const sessions = new RoleSessions({
     path: join(config.data_dir, "access", "session-keys.journal"),
     box: new SecretBox(masterKey),
     clock,
     log,
     revocations,
   });
+  followed.onAdded(() => sessions.endRevoked());
   metrics.collect(sessions);
   const sweep = every(
     SESSION_SWEEP_MS,

@@ -1,26 +1,22 @@
 // The web console of identity: sign-in with a password, or with the session token of a sign-in with a second factor.
-import { ServiceConsole } from "@platform/console";
-import type { Clock } from "@platform/kernel/time";
-import { VERSION, type AuthConfig } from "../config.ts";
+import type { OperationOptions } from "@platform/chassis";
+import type { AuthConfig } from "../config.ts";
 import type { Sessions } from "../session/sessions.ts";
 import type { Credentials } from "../sign-in/credentials.ts";
 import type { SignIn } from "../sign-in/sign-in.ts";
 import type { Identification } from "./principal.ts";
 import { requireSignedIn } from "./signed-in.ts";
 
-/** Creates the console. */
-export function createConsole(options: {
+/** Describes the console. */
+export function describeConsole(options: {
   config: AuthConfig;
   identification: Identification;
   signIn: SignIn;
   sessions: Sessions;
   credentials: Credentials;
-  clock: Clock;
-}): ServiceConsole {
-  const { config, identification, signIn, sessions, credentials, clock } = options;
-  return new ServiceConsole({
-    id: "auth",
-    version: VERSION,
+}): NonNullable<OperationOptions["console"]> {
+  const { config, identification, signIn, sessions, credentials } = options;
+  return {
     features: ["users", "groups", "roles", "clients", "sessions", "audit", "keys", "invitations"],
     credentials: "password",
     check: async (login, request) => {
@@ -45,9 +41,7 @@ export function createConsole(options: {
       const session = await sessions.peek(credential.token);
       if (session !== undefined) await credentials.endSession(session.id);
     },
-    guard: identification.guard,
     renew: (caller) => identification.takeRenewedToken(caller),
     publicUrl: config.console_url ?? config.public_url,
-    clock,
-  });
+  };
 }

@@ -1,6 +1,7 @@
 // The JSON API of the service.
-import { createApi, type Api, type ApiOptions, type ApiRoute } from "@platform/kernel/http";
-import { VERSION } from "../config.ts";
+import type { Operation, Service } from "@platform/chassis";
+import type { Api, ApiRoute } from "@platform/kernel/http";
+import type { HttpMetrics } from "@platform/kernel/metrics";
 import { documentOAuth } from "../oauth/endpoint/openapi.ts";
 import { needPermission } from "./principal.ts";
 
@@ -8,19 +9,19 @@ import { needPermission } from "./principal.ts";
 export const METRICS_ACCESS = needPermission("metrics:read");
 
 /** Options of the API. */
-export type AuthApiOptions = Pick<
-  ApiOptions,
-  "clock" | "health" | "logger" | "tracer" | "metrics" | "httpMetrics" | "metricsToken" | "guard"
-> & { routes: readonly ApiRoute[] };
+export interface AuthApiOptions {
+  service: Service;
+  operation: Operation;
+  httpMetrics: HttpMetrics;
+  routes: readonly ApiRoute[];
+}
 
 /** Creates the API. */
-export function createAuthApi(options: AuthApiOptions): Api {
-  return createApi({
+export function createAuthApi({ service, routes, ...options }: AuthApiOptions): Api {
+  return service.createApi({
     ...options,
-    routes: options.routes.map(refuseNul),
-    service: "auth",
+    routes: routes.map(refuseNul),
     title: "Identity",
-    version: VERSION,
     bodyBytesMax: 65_536,
     docsAccess: "public",
     extendOpenApi: documentOAuth,

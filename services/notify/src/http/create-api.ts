@@ -1,26 +1,26 @@
 // The HTTP API: all routes, with their limits, metrics and feeds.
-import { createBackupRoute, type Snapshot } from "@platform/kernel/backup";
+import type { Service } from "@platform/chassis";
+import { takeDatabaseSnapshot, type DatabaseState } from "@platform/kernel/backup";
 import type { EgressFetch } from "@platform/kernel/egress";
 import type { AdminFeeds } from "@platform/kernel/feeds";
-import type { HealthRegistry } from "@platform/kernel/health";
-import { BodyBudget, createApi, RateLimit, type Api } from "@platform/kernel/http";
-import type { TokenVerifier } from "@platform/kernel/identity";
-import type { Lifecycle } from "@platform/kernel/lifecycle";
-import type { Logger } from "@platform/kernel/log";
-import { createHttpMetrics, type MetricRegistry } from "@platform/kernel/metrics";
-import type { Clock } from "@platform/kernel/time";
-import type { Tracer } from "@platform/kernel/trace";
-import type { Analytics } from "../analytics/analytics.ts";
-import type { CheckMail } from "../check/mail-check.ts";
-import { VERSION, type NotifyConfig } from "../config.ts";
-import { DATA_FORMAT } from "../database/schema.ts";
+import { BodyBudget, RateLimit, type Api } from "@platform/kernel/http";
+import { Analytics } from "../analytics/analytics.ts";
+import { createMailCheck, type CheckMail } from "../check/mail-check.ts";
+import type { NotifyConfig } from "../config.ts";
+import { DATA_FORMAT, type NotifyDatabase } from "../database/schema.ts";
 import type { ReportSender } from "../dmarc/report-sender.ts";
 import type { DmarcReports } from "../dmarc/reports.ts";
+import type { DnsResolver } from "../dns/resolver.ts";
 import type { Domains } from "../domain/domains.ts";
+import { createAuthentication } from "../inbound/authentication.ts";
 import type { Inbound } from "../inbound/inbound.ts";
 import type { Inbox } from "../inbox/inbox.ts";
 import type { WebPush } from "../push/web-push.ts";
+import type { QueueStore } from "../queue/store.ts";
+import { createSmsReceipts } from "../relay/create-sms-gateway.ts";
+import { sendsMail } from "../relay/create-transport.ts";
 import type { SmsReceipts } from "../relay/sms/receipts.ts";
+import type { SmsGateway } from "../relay/sms/sms-gateway.ts";
 import type { Messages } from "../send/messages.ts";
 import type { Resender } from "../send/resender.ts";
 import type { Sender } from "../send/sender.ts";
@@ -31,10 +31,10 @@ import type { Tracking } from "../tracking/tracking.ts";
 import type { Unsubscribes } from "../unsubscribe/unsubscribes.ts";
 import type { Webhooks } from "../webhook/webhooks.ts";
 import { createAnalyticsRoutes } from "./analytics-routes.ts";
-import { createConsole } from "./console.ts";
+import { describeConsole } from "./console.ts";
 import { createDmarcRoutes } from "./dmarc-routes.ts";
 import { createDomainRoutes } from "./domain-routes.ts";
-import { createFeeds, QueueLength } from "./feeds.ts";
+import { createFigures, QueueLength } from "./figures.ts";
 import { createInboundRoutes } from "./inbound-routes.ts";
 import { createInboxRoutes } from "./inbox-routes.ts";
 import { createLinkRoutes } from "./link-routes.ts";
@@ -50,22 +50,14 @@ import { createWebhookRoutes } from "./webhook-routes.ts";
 /** Parts that the API uses. */
 export interface NotifyApiParts {
   config: NotifyConfig;
-  /** Undefined without credentials. */
-  verifier: TokenVerifier | undefined;
-  registry: MetricRegistry;
-  health: HealthRegistry;
-  tracer: Tracer;
-  clock: Clock;
-  log: Logger;
-  lifecycle: Pick<Lifecycle, "onDrain" | "stopping">;
-  /** Returns the number of deliveries that have not ended. */
-  countOpen: () => Promise<number>;
-  takeSnapshot: () => Promise<Snapshot>;
+  service: Service;
+  database: NotifyDatabase;
+  state: DatabaseState;
+  store: QueueStore;
   sender: Sender;
   messages: Messages;
   contents: StoredContents;
   resender: Resender;
-  checkMail: CheckMail;
   templates: Templates;
   suppressions: Suppressions;
   webhooks: Webhooks;
@@ -73,16 +65,15 @@ export interface NotifyApiParts {
   domains: Domains;
   dmarcReports: DmarcReports;
   reportSender: ReportSender;
-  /** Undefined if mail is sent to a relay. */
-  inbox: Inbox | undefined;
+  inbox: Inbox;
   webPush: WebPush;
   /** Undefined without a gateway. */
-  smsReceipts: SmsReceipts | undefined;
+  gateway: SmsGateway | undefined;
   unsubscribes: Unsubscribes;
   tracking: Tracking;
-  analytics: Analytics;
   /** Checks the addresses of targets. */
   fetchTarget: EgressFetch;
+  dns: DnsResolver;
 }
 
 /** JSON and base64 around the attachments and texts. */
@@ -91,66 +82,63 @@ const TEXT_BYTES = 12 * 1024 * 1024;
 
 /** Creates the API and its feeds. */
 export function createNotifyApi(parts: NotifyApiParts): { api: Api; feeds: AdminFeeds } {
-  const { config, verifier, registry, health, tracer, clock, log, lifecycle } = parts;
-  const hasInbox = parts.inbox !== undefined;
-  const console = createConsole({ config, verifier, hasInbox, clock });
-  const { guard } = console;
-  const queueLength = new QueueLength(parts.countOpen);
+  const { config, service, database, state, store } = parts;
+  const { clock, log, lifecycle } = service;
+  const queueLength = new QueueLength(() => store.countOpen());
   lifecycle.onDrain("queue length", () => queueLength.stop());
-  const feeds = createFeeds({ registry, queueLength, health, guard, clock, logger: log });
+  const hasCredentials = service.verifier !== undefined;
+  const hasInbox = !sendsMail(config);
+  const operation = service.openOperation({
+    console: describeConsole(config, { hasCredentials, hasInbox }),
+    figures: createFigures(service.metrics, queueLength),
+    backup: {
+      dataFormat: DATA_FORMAT,
+      takeSnapshot: () => takeDatabaseSnapshot(state, database),
+    },
+  });
   const bodyBytesMax = Math.ceil(config.attachment_bytes_max * BODY_OVERHEAD) + TEXT_BYTES;
   const rate = createSendRate(parts);
-  const api = createApi({
+  const api = service.createApi({
+    operation,
     bodyBudget: createBodyBudget(config, bodyBytesMax),
-    service: "notify",
-    version: VERSION,
     title: "Mail",
     description: "Transactional mail, templates, bounces and suppression.",
-    guard,
     routes: [
       ...createSendRoutes({ sender: parts.sender, rate, bodyBytesMax }),
-      ...createMessageRoutes({ ...parts, rate }),
+      ...createMessageRoutes({ ...parts, rate, checkMail: createCheck(parts) }),
       ...createTemplateRoutes(parts.templates),
-      ...createTemplatePreviewRoutes(parts),
+      ...createTemplatePreviewRoutes({ ...parts, clock }),
       ...createSuppressionRoutes(parts.suppressions, clock),
       ...createWebhookRoutes(parts.webhooks, parts.fetchTarget),
       ...createInboundRoutes(parts.inbound),
       ...createDomainRoutes(parts.domains),
       ...createDmarcRoutes(parts.dmarcReports, parts.reportSender, clock),
-      ...createInboxRoutes(parts.inbox),
+      ...createInboxRoutes(hasInbox ? parts.inbox : undefined),
       ...createPushRoutes(parts.webPush),
       ...createSmsReceiptRoutes({
-        receipts: parts.smsReceipts,
+        receipts: createReceipts(parts),
         publicUrl: config.public_url,
         clock,
       }),
-      ...createLinkRoutes(parts),
-      ...createAnalyticsRoutes(parts.analytics, clock),
-      createBackupRoute({
-        service: "notify",
-        version: VERSION,
-        dataFormat: DATA_FORMAT,
-        token: config.backup_token,
-        takeSnapshot: parts.takeSnapshot,
-        stopping: lifecycle.stopping,
-        clock,
-        metrics: registry,
-      }),
-      ...feeds.createRoutes(),
-      ...console.createRoutes(),
+      ...createLinkRoutes({ ...parts, clock, log }),
+      ...createAnalyticsRoutes(new Analytics(database), clock),
     ],
-    metricsToken: config.metrics_token,
-    health,
-    metrics: registry,
-    httpMetrics: createHttpMetrics(registry),
-    logger: log,
-    tracer,
-    clock,
   });
-  return { api, feeds };
+  return { api, feeds: operation.feeds };
 }
 
-function createSendRate({ config, verifier, clock }: NotifyApiParts): RateLimit | undefined {
+function createCheck({ dns, config }: NotifyApiParts): CheckMail {
+  return createMailCheck(createAuthentication(dns.lookup, config["smtp.hostname"]));
+}
+
+function createReceipts(parts: NotifyApiParts): SmsReceipts | undefined {
+  const { gateway, config, database, webhooks, service } = parts;
+  if (gateway === undefined) return undefined;
+  return createSmsReceipts({ config, database, webhooks, clock: service.clock });
+}
+
+function createSendRate({ config, service }: NotifyApiParts): RateLimit | undefined {
+  const { verifier, clock } = service;
   if (verifier === undefined || config.send_rate_per_minute === 0) return undefined;
   return new RateLimit({
     name: "send",

@@ -86,8 +86,10 @@ export class Inbound {
     if (port === undefined) return;
     const server = await this.#listen(host, port);
     this.#options.certificates?.follow(lifecycle, ({ pairs: [pair] }) => server.setTls(pair!));
-    lifecycle.onDrain("smtp", (drain) =>
-      server.close(Math.max(0, drain.remainingMs() - RELEASE_MS)),
+    lifecycle.onDrain(
+      "smtp",
+      (drain) => server.close(Math.max(0, drain.remainingMs() - RELEASE_MS)),
+      "listeners",
     );
     lifecycle.reportListener({ name: "smtp", host, port: server.port });
   }

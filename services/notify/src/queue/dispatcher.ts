@@ -27,8 +27,6 @@ export interface DispatcherOptions {
   transports: Readonly<Record<Delivery["message"]["channel"], Transport>>;
   /** Returns the deliveries whose addresses are suppressed. */
   findSuppressed: (deliveries: readonly Delivery[]) => Promise<ReadonlySet<Delivery>>;
-  /** Called with each recorded result. */
-  onResult: (result: DeliveryResult) => void;
   clock: Clock;
   log: Logger;
   /** Returns a number from 0 to 1. */
@@ -76,6 +74,7 @@ export class Dispatcher {
   /** Attempts until the relay has answered; of these, bulk messages and retries. */
   #inFlight = 0;
   #background = 0;
+  readonly #resultListeners: ((result: DeliveryResult) => void)[] = [];
   #isStopped = false;
   #hasBacklog = true;
   readonly #setBack = new SetBackWatch();
@@ -86,6 +85,11 @@ export class Dispatcher {
     this.#options = options;
     const { destinationConcurrencyMax: concurrencyMax, ratePerSecond, clock } = options;
     this.#destinations = new Destinations({ concurrencyMax, ratePerSecond, clock });
+  }
+
+  /** Calls `listener` with each result that was recorded. */
+  onResult(listener: (result: DeliveryResult) => void): void {
+    this.#resultListeners.push(listener);
   }
 
   /** Starts to deliver. */
@@ -226,7 +230,7 @@ export class Dispatcher {
     delivery: Delivery,
     outcome: Outcome | "suppressed" | "expired" | "damaged",
   ): Promise<void> {
-    const { clock, retryMs, random, store, log, onResult } = this.#options;
+    const { clock, retryMs, random, store, log } = this.#options;
     const result = toResult(delivery, outcome, {
       nowMs: clock.now(),
       retryMs,
@@ -235,8 +239,9 @@ export class Dispatcher {
     });
     for (;;) {
       try {
-        if (await store.record(result)) onResult(result);
-        else
+        if (await store.record(result)) {
+          for (const listener of this.#resultListeners) listener(result);
+        } else
           log.warn("a result came after the end of its lease", { message_id: delivery.message.id });
         return;
       } catch (error) {

@@ -32,6 +32,12 @@ export interface MailTransportOptions {
   clock: Clock;
 }
 
+/** True if mail leaves the service; false if it is kept in the development inbox. */
+export function sendsMail(config: NotifyConfig): boolean {
+  const { "smtp.mode": mode } = config;
+  return mode === "auto" ? listRelays(config).length > 0 : mode !== "inbox";
+}
+
 /** Creates the transport of mail; undefined for the development inbox. Throws if no relay is configured for relay mode. */
 export function createMailTransport(
   options: MailTransportOptions,

@@ -51,11 +51,8 @@ export class Acceptance {
 
   constructor(options: AcceptanceOptions) {
     this.#options = options;
-  }
-
-  /** Passes the result of an attempt to the request that waits for it. */
-  noteResult(result: DeliveryResult): void {
-    this.#waiters.note(result);
+    // The request that waits gets the results of the first attempts.
+    options.dispatcher.onResult((result) => this.#waiters.note(result));
   }
 
   /** Rejects with `queue_full` if too many deliveries wait. */

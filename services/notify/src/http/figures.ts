@@ -1,8 +1,7 @@
-// The admin feeds of mail.
-import { AdminFeeds, type AdminFeedsOptions, type Figure } from "@platform/kernel/feeds";
+// The figures of the admin feeds of mail.
+import type { Figure } from "@platform/kernel/feeds";
 import { sumSeries, type LabelPairs, type MetricRegistry } from "@platform/kernel/metrics";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
-import { VERSION } from "../config.ts";
 import { NOTIFY_METRICS } from "../metrics.ts";
 
 /** The queue is counted by a query, so less often than the figures are sampled. */
@@ -30,21 +29,8 @@ export class QueueLength {
   }
 }
 
-/** Options of {@link createFeeds}. */
-export interface FeedsOptions extends Pick<
-  AdminFeedsOptions,
-  "registry" | "health" | "guard" | "clock" | "logger"
-> {
-  queueLength: QueueLength;
-}
-
-/** Creates the feeds. */
-export function createFeeds({ queueLength, ...options }: FeedsOptions): AdminFeeds {
-  const figures = createFigures(options.registry, queueLength);
-  return new AdminFeeds({ ...options, service: "notify", version: VERSION, figures });
-}
-
-function createFigures(registry: MetricRegistry, queue: QueueLength): Figure[] {
+/** The figures of the admin feeds. */
+export function createFigures(registry: MetricRegistry, queue: QueueLength): Figure[] {
   const counter = (name: string, title: string, metric: string, ...accepted: string[]): Figure => ({
     name,
     unit: "1/s",

@@ -1,0 +1,58 @@
+// Metrics, traces and health of a service.
+import { HealthRegistry } from "@platform/kernel/health";
+import type { IdSource } from "@platform/kernel/ids";
+import type { Logger } from "@platform/kernel/log";
+import { createProcessCollector, MetricRegistry } from "@platform/kernel/metrics";
+import type { Clock } from "@platform/kernel/time";
+import {
+  createOtlpExporter,
+  createSpanCounts,
+  createTracer,
+  type SpanExporter,
+  type Tracer,
+} from "@platform/kernel/trace";
+
+/** Options of {@link createTelemetry}. */
+export interface TelemetryOptions {
+  name: string;
+  version: string;
+  /** URL of the OTLP collector; without one spans only have ids. */
+  endpoint: string | undefined;
+  log: Logger;
+  ids: IdSource;
+  clock: Clock;
+}
+
+/** What a service reports of itself. */
+export interface Telemetry {
+  readonly metrics: MetricRegistry;
+  readonly tracer: Tracer;
+  /** Sends spans; undefined without a collector. */
+  readonly spans: SpanExporter | undefined;
+  readonly health: HealthRegistry;
+  /** Sends the last spans, at most for `flushMs`. */
+  close(flushMs: number): Promise<void>;
+}
+
+/** Creates the registries. */
+export function createTelemetry(options: TelemetryOptions): Telemetry {
+  const { name: service, version, endpoint, log, ids, clock } = options;
+  const metrics = new MetricRegistry();
+  const processCollector = createProcessCollector({ service, version });
+  metrics.collect(processCollector);
+  const resource = { service, version };
+  const spans =
+    endpoint === undefined
+      ? undefined
+      : createOtlpExporter({ endpoint, resource, counts: createSpanCounts(metrics) });
+  const tracer = createTracer({ ids, clock, exporter: spans });
+  const onCheckError = (check: string, error: unknown): void => {
+    log.error("health check failed", { check, error });
+  };
+  const health = new HealthRegistry({ service, version, onCheckError });
+  const close = async (flushMs: number): Promise<void> => {
+    processCollector.close();
+    await tracer.shutdown(flushMs);
+  };
+  return { metrics, tracer, spans, health, close };
+}

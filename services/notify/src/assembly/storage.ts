@@ -1,0 +1,31 @@
+// The database with its secrets.
+import type { Service } from "@platform/chassis";
+import { clearDatabaseCopies, type DatabaseState } from "@platform/kernel/backup";
+import type { SecretBox } from "@platform/kernel/secrets";
+import type { NotifyConfig } from "../config.ts";
+import { openNotifyDatabase } from "../database/open.ts";
+import { migrateAll, type NotifyDatabase } from "../database/schema.ts";
+import { openSecretBox } from "../database/secrets.ts";
+import { describeState } from "../database/state.ts";
+
+/** Open storage. */
+export interface Storage {
+  readonly database: NotifyDatabase;
+  /** Seals the secrets that the database holds. */
+  readonly box: SecretBox;
+  readonly state: DatabaseState;
+}
+
+/** Opens and migrates the database. */
+export async function openStorage(config: NotifyConfig, service: Service): Promise<Storage> {
+  const { log, lifecycle, health, clock } = service;
+  const { database_url: url, data_dir: dataDir, encryption_keys: keys } = config;
+  const database = openNotifyDatabase({ url, dataDir, log });
+  lifecycle.onDrain("database", () => database.close(), "database");
+  await migrateAll(database, clock.now());
+  health.addCheck("database", () => database.check());
+  const state = describeState(config);
+  await clearDatabaseCopies(state);
+  const box = await openSecretBox(database, { keys, dataDir });
+  return { database, box, state };
+}
