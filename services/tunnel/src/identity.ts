@@ -1,16 +1,7 @@
 // Callers of the relay: static tokens, JWTs, or programs on this machine; their subjects and rights.
 import { createHash, timingSafeEqual } from "node:crypto";
 import { createBearerGuard } from "@platform/kernel/http";
-import {
-  createConfiguredVerifier,
-  hasScope,
-  requireScope,
-  type Caller,
-  type RevocationSet,
-  type TokenVerifier,
-} from "@platform/kernel/identity";
-import type { Logger } from "@platform/kernel/log";
-import type { Clock } from "@platform/kernel/time";
+import { hasScope, requireScope, type Caller, type TokenVerifier } from "@platform/kernel/identity";
 import type { RelayConfig } from "./config.ts";
 
 /** Subject of the operator. */
@@ -33,14 +24,11 @@ export type RelayGuard = ReturnType<typeof createBearerGuard>;
  */
 export function createRelayGuard(
   config: RelayConfig,
-  revocations: RevocationSet,
-  clock: Clock,
-  log: Logger,
+  verifier: TokenVerifier | undefined,
 ): RelayGuard {
   const tokens = config.auth_token === undefined ? [] : readStaticTokens(config.auth_token);
-  const jwt = createConfiguredVerifier({ config, revocations, clock, log });
-  if (tokens.length === 0) return createBearerGuard(jwt);
-  return createBearerGuard(new NamedTokens(tokens, jwt, config.open_scope));
+  if (tokens.length === 0) return createBearerGuard(verifier);
+  return createBearerGuard(new NamedTokens(tokens, verifier, config.open_scope));
 }
 
 /** Throws unless the caller may open and reserve tunnels. */
