@@ -1,6 +1,6 @@
 // The broker's metrics.
 import type { Figure } from "@platform/kernel/feeds";
-import type { MetricRegistry } from "@platform/kernel/metrics";
+import type { MetricFamily, MetricRegistry } from "@platform/kernel/metrics";
 import type { LogStats } from "@platform/log";
 
 const RUN_BOUNDS_NS = [1e4, 5e4, 1e5, 5e5, 1e6, 5e6, 1e7, 5e7, 1e8, 1e9];
@@ -15,44 +15,12 @@ export interface MetricSources {
   deadLetters: () => number;
 }
 
-/** Counts transforms; other values are read at each scrape. */
-export class PulseMetrics {
+/** Counts runs of transforms. */
+export class TransformRuns {
   executions = 0;
   errors = 0;
   #totalNs = 0;
   readonly #counts = new Float64Array(RUN_BOUNDS_NS.length + 1);
-
-  constructor(registry: MetricRegistry, sources: MetricSources) {
-    registry.collect({
-      name: "pulse",
-      collect: () => [
-        counter(
-          "platform_pulse_messages_published_total",
-          "Messages published.",
-          sources.published(),
-        ),
-        counter("platform_pulse_wasm_executions_total", "Runs of transforms.", this.executions),
-        counter("platform_pulse_wasm_errors_total", "Runs of transforms that failed.", this.errors),
-        counter(
-          "platform_pulse_dlq_messages_total",
-          "Dead letters written.",
-          sources.deadLetters(),
-        ),
-        gauge("platform_pulse_topics_count", "Topics.", sources.topics()),
-        ...collectDisk(sources.log()),
-        ...collectDamage(sources.log()),
-        gauge("platform_pulse_subscribers_count", "Subscribers.", sources.subscribers()),
-        {
-          type: "histogram",
-          name: "platform_pulse_wasm_duration_ns",
-          help: "Time of one run of a transform.",
-          samples: [
-            { labels: [], bounds: RUN_BOUNDS_NS, counts: this.#counts, sum: this.#totalNs },
-          ],
-        },
-      ],
-    });
-  }
 
   /** Average duration of a run, in nanoseconds. */
   get averageNs(): number {
@@ -60,13 +28,51 @@ export class PulseMetrics {
   }
 
   /** Counts a run. */
-  observeRun({ durationNs, failed }: { durationNs: number; failed: boolean }): void {
+  observe({ durationNs, failed }: { durationNs: number; failed: boolean }): void {
     this.executions++;
     if (failed) this.errors++;
     this.#totalNs += durationNs;
     const at = RUN_BOUNDS_NS.findIndex((bound) => durationNs <= bound);
     this.#counts[at < 0 ? RUN_BOUNDS_NS.length : at]! += 1;
   }
+
+  /** The metrics. */
+  collect(): MetricFamily[] {
+    return [
+      counter("platform_pulse_wasm_executions_total", "Runs of transforms.", this.executions),
+      counter("platform_pulse_wasm_errors_total", "Runs of transforms that failed.", this.errors),
+      {
+        type: "histogram",
+        name: "platform_pulse_wasm_duration_ns",
+        help: "Time of one run of a transform.",
+        samples: [{ labels: [], bounds: RUN_BOUNDS_NS, counts: this.#counts, sum: this.#totalNs }],
+      },
+    ];
+  }
+}
+
+/** Registers the metrics. */
+export function collectMetrics(
+  registry: MetricRegistry,
+  sources: MetricSources,
+  runs: TransformRuns,
+): void {
+  registry.collect({
+    name: "pulse",
+    collect: () => [
+      counter(
+        "platform_pulse_messages_published_total",
+        "Messages published.",
+        sources.published(),
+      ),
+      counter("platform_pulse_dlq_messages_total", "Dead letters written.", sources.deadLetters()),
+      gauge("platform_pulse_topics_count", "Topics.", sources.topics()),
+      ...collectDisk(sources.log()),
+      ...collectDamage(sources.log()),
+      gauge("platform_pulse_subscribers_count", "Subscribers.", sources.subscribers()),
+      ...runs.collect(),
+    ],
+  });
 }
 
 /** Figures of the admin feeds. */

@@ -33,7 +33,7 @@ export class TopicRules {
   readonly #store: Store;
   readonly #state: StateTable;
   readonly #byRole = new Map<string, readonly CompiledRule[]>();
-  #onChanged: () => void = () => undefined;
+  readonly #watchers: (() => void)[] = [];
   /** Changes take turns. */
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -46,9 +46,9 @@ export class TopicRules {
     }
   }
 
-  /** Sets the function that is called after each change. */
+  /** Calls `onChanged` after each change. */
   watch(onChanged: () => void): void {
-    this.#onChanged = onChanged;
+    this.#watchers.push(onChanged);
   }
 
   /** All rules, by role. */
@@ -110,14 +110,14 @@ export class TopicRules {
       throw new PlatformError("conflict", `There are rules for ${ROLES_MAX} roles already.`);
     await this.#store.append([this.#state.toPendingJson(["topic-rules", role], rules)]);
     this.#byRole.set(role, compiled);
-    this.#onChanged();
+    for (const onChanged of this.#watchers) onChanged();
   }
 
   async #delete(role: string): Promise<boolean> {
     if (!this.#byRole.has(role)) return false;
     await this.#store.append([this.#state.toPending(["topic-rules", role], null)]);
     const isDeleted = this.#byRole.delete(role);
-    this.#onChanged();
+    for (const onChanged of this.#watchers) onChanged();
     return isDeleted;
   }
 }

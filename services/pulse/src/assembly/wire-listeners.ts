@@ -1,22 +1,25 @@
 // The listeners of the wire protocols.
-import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
-import type { CertificatePair } from "@platform/kernel/tls";
-import type { PulseConfig } from "./config.ts";
-import type { WireListener } from "./connection/listeners.ts";
-import type { KafkaServer } from "./kafka/index.ts";
-import type { MqttServer } from "./mqtt/index.ts";
-import type { StompServer } from "./stomp/index.ts";
+import type { Service } from "@platform/chassis";
+import { explainListenError } from "@platform/kernel/lifecycle";
+import type { PulseConfig } from "../config.ts";
+import type { WireListener } from "../connection/listeners.ts";
+import type { Wires } from "./wires.ts";
 
-/**
- * Listens for the clients of wire protocols; returns the listeners with TLS. Rejects with an explanation if an address is
- * in use.
- */
+/** Throws if a listener with TLS is configured without a certificate. */
+export function checkTlsListeners(config: PulseConfig, { certificates }: Service): void {
+  for (const key of ["kafka_tls_addr", "mqtt_tls_addr"] as const) {
+    if (config[key] === undefined || certificates !== undefined) continue;
+    throw new Error(`${key} needs tls_cert and tls_key`);
+  }
+}
+
+/** Listens for the clients of wire protocols. Rejects with an explanation if an address is in use. */
 export async function listenForWires(
-  { kafka, mqtt, stomp }: { kafka: KafkaServer; mqtt: MqttServer; stomp: StompServer },
   { kafka_addr, kafka_tls_addr, mqtt_addr, mqtt_tls_addr, stomp_addr }: PulseConfig,
-  tls: CertificatePair | undefined,
-  lifecycle: Lifecycle,
-): Promise<WireListener[]> {
+  { certificates, lifecycle }: Service,
+  { kafka, mqtt, stomp }: Wires,
+): Promise<void> {
+  const tls = certificates?.current.pairs[0];
   const withTls: WireListener[] = [];
   const listeners = [
     { name: "kafka", server: kafka, address: kafka_addr, tls: undefined },
@@ -36,5 +39,7 @@ export async function listenForWires(
     if (secured !== undefined) withTls.push(listener);
     lifecycle.reportListener({ name, host: listener.host, port: listener.port });
   }
-  return withTls;
+  certificates?.follow(lifecycle, ({ pairs: [pair] }) => {
+    for (const one of withTls) one.setTls(pair!);
+  });
 }

@@ -1,11 +1,6 @@
 // The verifier of tokens, as configured.
-import {
-  createConfiguredVerifier,
-  type RevocationSet,
-  type TokenVerifier,
-} from "@platform/kernel/identity";
+import type { TokenVerifier } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
-import { systemClock } from "@platform/kernel/time";
 import type { PulseConfig } from "../config.ts";
 
 type Credentials = Pick<
@@ -21,21 +16,14 @@ export function hasCredentials(config: Credentials): boolean {
 }
 
 /**
- * Creates the verifier; undefined if no credentials are configured, which is logged. If only users with passwords are, it
+ * Returns the verifier of tokens; undefined if no credentials are configured, which is logged. If only users with passwords are, it
  * refuses every token: HTTP has no passwords.
  */
-export function createVerifier(
+export function completeVerifier(
   config: PulseConfig,
-  revocations: RevocationSet,
+  verifier: TokenVerifier | undefined,
   log: Logger,
 ): TokenVerifier | undefined {
-  const verifier = createConfiguredVerifier({
-    config,
-    revocations,
-    operatorToken: config.token,
-    clock: systemClock,
-    log,
-  });
   if (verifier !== undefined) return verifier;
   if (hasCredentials(config)) {
     log.warn("only users with passwords are configured: nobody has access to the HTTP API");

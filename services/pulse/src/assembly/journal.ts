@@ -1,0 +1,44 @@
+// The log that everything is stored in.
+import type { Service } from "@platform/chassis";
+import { openLog, openNodeDisk, type Log, type LogStats, type SyncMode } from "@platform/log";
+import type { PulseConfig } from "../config.ts";
+import { explainOpenError, logEvent, logRecovery } from "../store/events.ts";
+import { findLogFolder } from "../store/folder.ts";
+import { BATCH_BYTES_MAX } from "../store/store.ts";
+
+/** Opens the log; what was repaired or damaged is logged. Rejects with an explanation. */
+export async function openJournal(
+  config: PulseConfig,
+  { log, lifecycle, health }: Service,
+): Promise<Log> {
+  const journal = await openLog({
+    disk: openNodeDisk(findLogFolder(config)),
+    sync: toSyncMode(config.fsync),
+    ...(config.disk_reserve === undefined ? {} : { reserveBytes: config.disk_reserve }),
+    batchBytesMax: BATCH_BYTES_MAX,
+    quarantineBytesMax: config.quarantine_bytes_max,
+    onEvent: (event) => logEvent(log, event, config),
+  }).catch((error: unknown) => {
+    throw explainOpenError(error, config);
+  });
+  lifecycle.onDrain("log", () => journal.close(), "database");
+  logRecovery(log, journal.recovery);
+  health.addCheck("log", () => describeLogState(journal.stats()));
+  health.addWarning("log", () => describeDamage(journal.stats()));
+  return journal;
+}
+
+function toSyncMode(text: string): SyncMode {
+  if (text === "group" || text === "os") return { kind: text };
+  return { kind: "interval", ms: Number(text.slice("interval:".length)) };
+}
+
+function describeDamage({ damagedRanges }: LogStats): string | undefined {
+  if (damagedRanges === 0) return undefined;
+  return `${damagedRanges} damaged ranges of stored messages cannot be read`;
+}
+
+function describeLogState({ state, diskFull }: LogStats): string | undefined {
+  if (state !== "open") return "the log takes no writes";
+  return diskFull ? "disk_full: publishing is refused until space is free" : undefined;
+}
