@@ -1,5 +1,6 @@
 // Access to the admin API: its guard, the console, and operations for the identities of callers.
-import type { ApiRoute, Guard } from "@platform/kernel/http";
+import type { OperationOptions } from "@platform/chassis";
+import type { Guard } from "@platform/kernel/http";
 import type { TokenVerifier } from "@platform/kernel/identity";
 import type { Directory } from "../access/directory.ts";
 import { findUserKey } from "../access/known-callers.ts";
@@ -9,7 +10,7 @@ import { InnerOperations, type InnerOperationsOptions } from "../s3/inner-operat
 import { AdminGuard } from "./admin-guard.ts";
 import { ConsoleOperations } from "./bucket/console-operations.ts";
 import type { ShareOptions } from "./bucket/share-routes.ts";
-import { createConsole } from "./console.ts";
+import { describeConsole } from "./console.ts";
 import { StorageCallers } from "./storage-callers.ts";
 
 /** Options of {@link createAdminAccess}. */
@@ -23,7 +24,7 @@ export interface AdminAccessOptions {
   /** True if the listener uses TLS. */
   isTls: boolean;
   /** The port of the object API. */
-  readPort: () => number;
+  objectPort: number;
   onOperation: InnerOperationsOptions["onFinished"];
 }
 
@@ -31,22 +32,18 @@ export interface AdminAccessOptions {
 export interface AdminAccess {
   adminGuard: AdminGuard;
   guard: Guard;
-  /** Empty if the console is disabled. */
-  consoleRoutes: readonly ApiRoute[];
+  /** Undefined if it is disabled. */
+  console: OperationOptions["console"];
   operations: ConsoleOperations;
   share: ShareOptions;
 }
 
 /** Creates the parts. */
 export function createAdminAccess(options: AdminAccessOptions): AdminAccess {
-  const { config, api, ids, directory, tokens, isTls, readPort, onOperation } = options;
+  const { config, api, ids, directory, tokens, isTls, objectPort, onOperation } = options;
   const { clock, trustedProxies, verifier, webIdentity } = api;
   const callers = new StorageCallers(directory, config.access_key_id);
   const adminGuard = new AdminGuard({ verifier, callers, tokens });
-  const ownGuard = adminGuard.guard;
-  const webConsole = config.enable_web_admin
-    ? createConsole({ config, guard: ownGuard, callers, directory, isTls, clock })
-    : undefined;
   const operations = new ConsoleOperations({
     operations: new InnerOperations({ api, ids, onFinished: onOperation }),
     callers,
@@ -55,8 +52,8 @@ export function createAdminAccess(options: AdminAccessOptions): AdminAccess {
   });
   return {
     adminGuard,
-    guard: webConsole?.guard ?? ownGuard,
-    consoleRoutes: webConsole?.createRoutes() ?? [],
+    guard: adminGuard.guard,
+    console: config.enable_web_admin ? describeConsole(config, callers, directory) : undefined,
     operations,
     share: {
       operations,
@@ -67,7 +64,7 @@ export function createAdminAccess(options: AdminAccessOptions): AdminAccess {
       webIdentity,
       region: config.region,
       publicUrl: config.public_url,
-      readPort,
+      objectPort,
       clock,
     },
   };

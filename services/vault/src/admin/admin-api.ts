@@ -1,21 +1,12 @@
 // The admin API: health, buckets, their usage, subscriptions, users and keys, console sessions.
-import { createBackupRoute } from "@platform/kernel/backup";
-import type { AdminFeeds } from "@platform/kernel/feeds";
+import type { Operation, Service } from "@platform/chassis";
 import { declareScopes } from "@platform/kernel/identity";
 import { PlatformError, getProblemHeaders, toProblem } from "@platform/kernel/errors";
-import {
-  type Api,
-  type ApiOptions,
-  type ApiRoute,
-  createApi,
-  defineRoute,
-  type Guard,
-} from "@platform/kernel/http";
+import { type Api, type ApiRoute, defineRoute } from "@platform/kernel/http";
 import { STORAGE_SCOPES } from "../access/authorizer.ts";
 import type { Directory } from "../access/directory.ts";
 import type { Delivery } from "../delivery/delivery.ts";
 import { VERSION } from "../config.ts";
-import { FORMAT_VERSION } from "../index/schema.ts";
 import type { ObjectApi } from "../s3/context.ts";
 import type { AdminGuard } from "./admin-guard.ts";
 import { createKeyRoutes, createRoleRoutes, createUserRoutes } from "./directory-routes.ts";
@@ -32,37 +23,25 @@ import { createUploadRoutes } from "./bucket/upload-routes.ts";
 import { createDriveRoutes } from "./drive-routes.ts";
 import { createEventRoutes } from "./event-routes.ts";
 import { createJobRoutes } from "./job-routes.ts";
-import { asProblem } from "./problem.ts";
 import { createScrubRoutes } from "./scrub-routes.ts";
 import { ADMIN_SCOPE, requireAdmin } from "./storage-callers.ts";
 import { createUsageRoutes } from "./usage-routes.ts";
 
 /** Options of the admin API. */
-export interface AdminOptions extends Pick<
-  ApiOptions,
-  "health" | "metrics" | "logger" | "tracer" | "clock"
-> {
+export interface AdminOptions {
+  service: Service;
+  operation: Operation;
   api: ObjectApi;
   directory: Directory;
-  /** Routes of the web console; empty if it is disabled. */
-  consoleRoutes: readonly ApiRoute[];
   /** Verifies signed requests, whose callers it passes to `guard`. */
   adminGuard: AdminGuard;
-  guard: Guard;
-  feeds: AdminFeeds;
   operations: ConsoleOperations;
   share: ShareOptions;
   /** The data folder. */
   dataDir: string;
   masterKey: Buffer;
   delivery: Pick<Delivery, "describe" | "test">;
-  /** Bearer token for `/metrics`. */
-  metricsToken: string | undefined;
   startedMs: number;
-  /** `backup_token` of the configuration. */
-  backupToken: string | undefined;
-  /** Aborted when the service stops. */
-  stopping: AbortSignal;
 }
 
 const NOT_YET: readonly (readonly ["GET" | "POST", string, string])[] = [
@@ -77,23 +56,14 @@ const NOT_YET: readonly (readonly ["GET" | "POST", string, string])[] = [
 
 /** Creates the API. Its fetch verifies signatures before any other check. */
 export function createAdminApi(options: AdminOptions): Omit<Api, "intercept"> {
-  const { health, metrics, logger, tracer, clock, adminGuard } = options;
-  const api = createApi({
-    service: "vault",
-    version: VERSION,
+  const { service, operation, adminGuard } = options;
+  const api = service.createApi({
     title: "Storage admin API",
+    operation,
     routes: [
       ...createAdminRoutes(options).map(restrictToAdmin),
       ...createStorageRoutes(options).map((route) => requireIdentity(route, options)),
-      ...options.consoleRoutes,
     ],
-    guard: options.guard,
-    health,
-    metrics,
-    logger,
-    tracer,
-    clock,
-    metricsToken: options.metricsToken,
   });
   return {
     openApi: api.openApi,
@@ -113,15 +83,13 @@ export function createAdminApi(options: AdminOptions): Omit<Api, "intercept"> {
 }
 
 function createAdminRoutes(options: AdminOptions): ApiRoute[] {
-  const { api, directory, dataDir, feeds } = options;
+  const { api, directory, dataDir } = options;
   return [
     createHealthRoute(options),
     ...createEventRoutes(options),
     ...createScrubRoutes(api.store),
     ...createDriveRoutes({ store: api.store, dataDir }),
     ...createJobRoutes(api.store),
-    createBackupRouteOf(options),
-    ...feeds.createRoutes(),
     ...createUsageRoutes(api.store),
     ...createUserRoutes(directory),
     ...createRoleRoutes(directory),
@@ -167,21 +135,7 @@ function refuse(error: PlatformError, request: Request): Response {
   return Response.json(problem, { status: error.status, headers: getProblemHeaders(error) });
 }
 
-function createBackupRouteOf(options: AdminOptions): ApiRoute {
-  const { api, backupToken: token, stopping, clock, metrics } = options;
-  return createBackupRoute({
-    service: "vault",
-    version: VERSION,
-    dataFormat: FORMAT_VERSION,
-    token,
-    takeSnapshot: () => asProblem(api.store.snapshot()),
-    stopping,
-    clock,
-    metrics,
-  });
-}
-
-function createHealthRoute({ api, clock, startedMs }: AdminOptions): ApiRoute {
+function createHealthRoute({ api, service: { clock }, startedMs }: AdminOptions): ApiRoute {
   return defineRoute({
     method: "GET",
     path: "/api/v1/health",

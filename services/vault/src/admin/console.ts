@@ -2,27 +2,19 @@
 import { createHash, randomUUID, timingSafeEqual } from "node:crypto";
 import type { Directory } from "../access/directory.ts";
 import { findUserKey } from "../access/known-callers.ts";
-import { ServiceConsole } from "@platform/console";
+import type { OperationOptions } from "@platform/chassis";
 import { createUnauthorizedError } from "@platform/kernel/errors";
-import type { Guard } from "@platform/kernel/http";
 import type { Caller } from "@platform/kernel/identity";
-import type { Clock } from "@platform/kernel/time";
-import { VERSION, type VaultConfig } from "../config.ts";
+import type { VaultConfig } from "../config.ts";
 import type { StorageCallers } from "./storage-callers.ts";
 
-/** Creates the console. `guard` is that of the admin API. */
-export function createConsole(options: {
-  config: VaultConfig;
-  guard: Guard;
-  callers: StorageCallers;
-  directory: Directory;
-  isTls: boolean;
-  clock: Clock;
-}): ServiceConsole {
-  const { config, guard, callers, directory, isTls, clock } = options;
-  return new ServiceConsole({
-    id: "vault",
-    version: VERSION,
+/** Describes the console. */
+export function describeConsole(
+  config: VaultConfig,
+  callers: StorageCallers,
+  directory: Directory,
+): OperationOptions["console"] {
+  return {
     features: [
       "buckets",
       "objects",
@@ -51,11 +43,7 @@ export function createConsole(options: {
       const caller: Caller = isRoot ? { kind: "operator" } : callers.fromUserKey(accessKey, name);
       return { caller, user: { id: accessKey, name }, credential: { kind: "caller", caller } };
     },
-    guard,
-    publicUrl: config.console_url,
-    isTls,
-    clock,
-  });
+  };
 }
 
 function digest(text: string): Buffer {

@@ -1,38 +1,23 @@
 // Identification of callers: signatures with the keys of root, users and sessions, and tokens of identity.
 import { join } from "node:path";
-import {
-  createConfiguredVerifier,
-  followRevocations,
-  type TokenVerifier,
-} from "@platform/kernel/identity";
-import type { Logger } from "@platform/kernel/log";
-import type { MetricRegistry } from "@platform/kernel/metrics";
-import { type Clock, every } from "@platform/kernel/time";
-import type { Caller } from "./access/authorizer.ts";
-import { TenantBudgets } from "./access/budget.ts";
-import type { Directory } from "./access/directory.ts";
-import { findUserKey } from "./access/known-callers.ts";
-import { isSessionKey, RoleSessions } from "./access/role-sessions.ts";
-import { SecretBox } from "./access/secret-box.ts";
-import { WebIdentity } from "./access/web-identity.ts";
-import type { VaultConfig } from "./config.ts";
-import { S3Error } from "./model/s3-error.ts";
-import { type FindKey, SignatureVerifier } from "./s3/sigv4/index.ts";
+import type { Service } from "@platform/chassis";
+import type { TokenVerifier } from "@platform/kernel/identity";
+import { every } from "@platform/kernel/time";
+import type { Caller } from "../access/authorizer.ts";
+import { TenantBudgets } from "../access/budget.ts";
+import type { Directory } from "../access/directory.ts";
+import { findUserKey } from "../access/known-callers.ts";
+import { isSessionKey, RoleSessions } from "../access/role-sessions.ts";
+import { SecretBox } from "../access/secret-box.ts";
+import { WebIdentity } from "../access/web-identity.ts";
+import type { VaultConfig } from "../config.ts";
+import { S3Error } from "../model/s3-error.ts";
+import { type FindKey, SignatureVerifier } from "../s3/sigv4/index.ts";
+import type { Storage } from "./storage.ts";
 
 const SESSION_SWEEP_MS = 60_000;
 /** Session keys of a user: programs renew them every 15 minutes at most. */
 const SESSION_KEY_BUDGET = { ratePerSecond: 2, burst: 50 };
-
-/** Options of {@link createCallers}. */
-export interface CallersOptions {
-  config: VaultConfig;
-  directory: Directory;
-  masterKey: Buffer;
-  accountId: string;
-  clock: Clock;
-  log: Logger;
-  metrics: MetricRegistry;
-}
 
 /** The parts that identify callers. */
 export interface Callers {
@@ -40,22 +25,20 @@ export interface Callers {
   /** Undefined if no issuer is configured. */
   readonly tokens: TokenVerifier | undefined;
   readonly webIdentity: WebIdentity;
-  /** The warning of readiness while revocations cannot be read. */
-  readonly describeRevocations: () => string | undefined;
-  readonly close: () => Promise<void>;
 }
 
-/** Creates the parts and starts to follow revocations, which end session keys. */
-export function createCallers(options: CallersOptions): Callers {
-  const { config, directory, masterKey, accountId, clock, log, metrics } = options;
-  const followed = followRevocations({ config, clock, log, metrics });
-  const { revocations } = followed;
+/** Creates the parts. Revoked tokens end the session keys that came from them. */
+export function openCallers(
+  config: VaultConfig,
+  { clock, log, metrics, followed, verifier: tokens, lifecycle }: Service,
+  { directory, masterKey, account }: Storage,
+): Callers {
   const sessions = new RoleSessions({
     path: join(config.data_dir, "access", "session-keys.journal"),
     box: new SecretBox(masterKey),
     clock,
     log,
-    revocations,
+    revocations: followed.revocations,
   });
   followed.onAdded(() => sessions.endRevoked());
   metrics.collect(sessions);
@@ -64,32 +47,27 @@ export function createCallers(options: CallersOptions): Callers {
     () => sessions.sweep(),
     (error) => log.error("dropping expired session keys failed", { error }),
   );
-  const tokens = createConfiguredVerifier({ config, revocations, clock, log });
-  return {
-    verifier: new SignatureVerifier({ clock, findKey: createKeyFinder(options, sessions) }),
+  lifecycle.onDrain("session keys", async () => {
+    await sweep.stop();
+    await sessions.close();
+  });
+  const webIdentity = new WebIdentity({
     tokens,
-    webIdentity: new WebIdentity({
-      tokens,
-      directory,
-      sessions,
-      budgets: new TenantBudgets({ ...SESSION_KEY_BUDGET, clock }),
-      clock,
-      accountId,
-    }),
-    describeRevocations: followed.describe,
-    close: async () => {
-      await sweep.stop();
-      await followed.stop();
-      await sessions.close();
-    },
-  };
+    directory,
+    sessions,
+    budgets: new TenantBudgets({ ...SESSION_KEY_BUDGET, clock }),
+    clock,
+    accountId: account.accountId,
+  });
+  const findKey = createKeyFinder(config, directory, sessions);
+  return { verifier: new SignatureVerifier({ clock, findKey }), tokens, webIdentity };
 }
 
 function createKeyFinder(
-  { config, directory }: CallersOptions,
+  { access_key_id: rootKey, secret_access_key: secret }: VaultConfig,
+  directory: Directory,
   sessions: RoleSessions,
 ): FindKey<Caller> {
-  const { access_key_id: rootKey, secret_access_key: secret } = config;
   const root: { secret: string; owner: Caller } = {
     secret,
     owner: { kind: "root", accessKey: rootKey },

@@ -9,11 +9,8 @@ interface ConnectionState {
   unsentBytes: number;
 }
 
-/** Registers the metrics. Returns the function that counts server faults. */
-export function createConnectionMetrics(
-  registry: MetricRegistry,
-  readState: () => ConnectionState,
-): (fault: ServerFault) => void {
+/** Registers the counters. Returns the function that counts server faults. */
+export function createFaultCounter(registry: MetricRegistry): (fault: ServerFault) => void {
   const refused = registry.counter({
     name: "platform_vault_connections_refused_total",
     help: "Connections to the object API refused because of the limit of all connections or of one address.",
@@ -24,6 +21,18 @@ export function createConnectionMetrics(
     help: "Clients of the object API disconnected for reading too slowly.",
     labels: ["reason"],
   });
+  return ({ kind, code }) => {
+    if (kind === "too-many-connections") refused.with({ bound: "all" }).add();
+    else if (kind === "too-many-of-address") refused.with({ bound: "address" }).add();
+    else if (kind === "slow-reader") dropped.with({ reason: code.replace("-", "_") }).add();
+  };
+}
+
+/** Registers the gauges. */
+export function collectConnections(
+  registry: MetricRegistry,
+  readState: () => ConnectionState,
+): void {
   const gauge = (name: string, help: string, read: (state: ConnectionState) => number) => ({
     type: "gauge" as const,
     name,
@@ -45,9 +54,4 @@ export function createConnectionMetrics(
       ),
     ],
   });
-  return ({ kind, code }) => {
-    if (kind === "too-many-connections") refused.with({ bound: "all" }).add();
-    else if (kind === "too-many-of-address") refused.with({ bound: "address" }).add();
-    else if (kind === "slow-reader") dropped.with({ reason: code.replace("-", "_") }).add();
-  };
 }

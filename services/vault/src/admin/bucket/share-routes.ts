@@ -64,7 +64,7 @@ export interface ShareOptions {
   region: string;
   /** The address of the object API as clients know it; by default the host of the request with `port`. */
   publicUrl: string | undefined;
-  readPort: () => number;
+  objectPort: number;
   clock: Clock;
 }
 
@@ -153,8 +153,8 @@ async function findSigner(
   throw new PlatformError("conflict", "A session key cannot create links; sign them yourself.");
 }
 
-function deriveUrl(headers: Headers, request: Request, { readPort }: ShareOptions): string {
+function deriveUrl(headers: Headers, request: Request, { objectPort }: ShareOptions): string {
   const url = new URL(request.url);
   const host = URL.parse(`http://${headers.get("host") ?? ""}`)?.hostname ?? url.hostname;
-  return `${url.protocol}//${host}:${readPort()}`;
+  return `${url.protocol}//${host}:${objectPort}`;
 }

@@ -1,0 +1,43 @@
+// Delivery of events to webhooks and topics.
+import { join } from "node:path";
+import type { Service } from "@platform/chassis";
+import { createEgress } from "@platform/kernel/egress";
+import type { VaultConfig } from "../config.ts";
+import { createDeadLetters } from "../delivery/dead-letters.ts";
+import { Delivery } from "../delivery/delivery.ts";
+import { createEventPolicy } from "../delivery/event-policy.ts";
+import type { EventPolicy } from "../delivery/target.ts";
+import type { Storage } from "./storage.ts";
+
+/** The parts. */
+export interface EventDelivery {
+  readonly delivery: Delivery;
+  /** Targets that users may choose. */
+  readonly eventPolicy: EventPolicy;
+}
+
+/** Starts to deliver the stored events. */
+export function openDelivery(
+  config: VaultConfig,
+  { clock, log, lifecycle }: Service,
+  { store, masterKey, account }: Storage,
+): EventDelivery {
+  const eventPolicy = createEventPolicy(config);
+  const delivery = new Delivery({
+    outbox: store.events,
+    isWanted: ({ bucket, ruleId }) => store.buckets.wantsEvents(bucket, ruleId),
+    deadLetters: createDeadLetters({
+      path: join(config.data_dir, "events", "dead.jsonl"),
+      now: () => clock.now(),
+    }),
+    fetch: createEgress({ allowedNetworks: config.event_networks }),
+    policy: eventPolicy,
+    masterKey,
+    origin: { region: config.region, ownerId: account.canonicalId },
+    log,
+    clock,
+    random: Math.random,
+  });
+  lifecycle.onDrain("event delivery", () => delivery.close());
+  return { delivery, eventPolicy };
+}
