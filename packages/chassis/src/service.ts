@@ -24,7 +24,7 @@ import type { Logger } from "@platform/kernel/log";
 import type { MetricRegistry } from "@platform/kernel/metrics";
 import { systemClock, type Clock } from "@platform/kernel/time";
 import { CertificateWatch, pickCertificateFiles } from "@platform/kernel/tls";
-import type { SpanExporter, Tracer } from "@platform/kernel/trace";
+import type { SpanCounts, SpanExporter, Tracer } from "@platform/kernel/trace";
 import { createOperation, type Operation, type OperationOptions } from "./operation.ts";
 import { createTelemetry, type Telemetry } from "./telemetry.ts";
 
@@ -62,6 +62,8 @@ export interface ServiceOptions {
   log: Logger;
   lifecycle: ServiceLifecycle;
   clock?: Clock | undefined;
+  /** Counts of exported spans, if other threads export some, too. Default: metrics of the service. */
+  spanCounts?: SpanCounts;
 }
 
 /** Options of {@link Service.createApi}: those that differ between services. */
@@ -136,7 +138,10 @@ export class Service {
     this.certificates = files && new CertificateWatch({ pairs: [files], log });
     this.ids = createIdSource({ clock });
     const endpoint = config.otlp_endpoint ?? config.otel_endpoint;
-    const telemetry = createTelemetry({ name, version, endpoint, log, ids: this.ids, clock });
+    const { spanCounts } = options;
+    const { ids } = this;
+    const base = { name, version, endpoint, spanCounts };
+    const telemetry = createTelemetry({ ...base, log, ids, clock });
     const { metrics, tracer, spans, health }: Telemetry = telemetry;
     this.metrics = metrics;
     this.tracer = tracer;
@@ -201,7 +206,8 @@ export class Service {
     const listening = listenHttp({
       ...options,
       address,
-      metrics,
+      // A socket in a folder of the service has no clients but its own.
+      ...("path" in address ? {} : { metrics }),
       ...(tls === undefined ? {} : { tls }),
     });
     const listener = await listening.catch(async (error: unknown) => {

@@ -8,6 +8,7 @@ import {
   createOtlpExporter,
   createSpanCounts,
   createTracer,
+  type SpanCounts,
   type SpanExporter,
   type Tracer,
 } from "@platform/kernel/trace";
@@ -18,6 +19,8 @@ export interface TelemetryOptions {
   version: string;
   /** URL of the OTLP collector; without one spans only have ids. */
   endpoint: string | undefined;
+  /** Counts of exported spans; default: metrics of the service. */
+  spanCounts?: SpanCounts | undefined;
   log: Logger;
   ids: IdSource;
   clock: Clock;
@@ -36,7 +39,7 @@ export interface Telemetry {
 
 /** Creates the registries. */
 export function createTelemetry(options: TelemetryOptions): Telemetry {
-  const { name: service, version, endpoint, log, ids, clock } = options;
+  const { name: service, version, endpoint, spanCounts, log, ids, clock } = options;
   const metrics = new MetricRegistry();
   const processCollector = createProcessCollector({ service, version });
   metrics.collect(processCollector);
@@ -44,7 +47,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
   const spans =
     endpoint === undefined
       ? undefined
-      : createOtlpExporter({ endpoint, resource, counts: createSpanCounts(metrics) });
+      : createOtlpExporter({ endpoint, resource, counts: spanCounts ?? createSpanCounts(metrics) });
   const tracer = createTracer({ ids, clock, exporter: spans });
   const onCheckError = (check: string, error: unknown): void => {
     log.error("health check failed", { check, error });

@@ -54,8 +54,6 @@ export interface AccessControlOptions {
   runExclusive: <T>(work: () => Promise<T>) => Promise<T>;
   /** Sends a change to every worker; resolves when all of them have applied it. */
   apply: (change: AccessChange) => Promise<void>;
-  /** Sends a change to the other gateways; never rejects. */
-  publish?: ((entries: Partial<SharedEntries>) => Promise<void>) | undefined;
 }
 
 /** API keys, revoked users and the global policy of a gateway. */
@@ -69,6 +67,7 @@ export class AccessControl {
   readonly #ended = new EndedSessionSet();
   readonly #cookieKeys: CookieKeys;
   #policy: PolicySpec = POLICY_DEFAULT;
+  #publish: (entries: Partial<SharedEntries>) => Promise<void> = () => Promise.resolve();
   #unlock: (() => void) | undefined;
 
   constructor(options: AccessControlOptions) {
@@ -97,6 +96,11 @@ export class AccessControl {
     replaceKeys(this.#keys, keys);
     this.#ended.clear();
     this.#ended.add(ended);
+  }
+
+  /** Calls `publish` with each change that other gateways take over; it never rejects. */
+  onChange(publish: (entries: Partial<SharedEntries>) => Promise<void>): void {
+    this.#publish = publish;
   }
 
   /** Releases the folder for another process. */
@@ -159,7 +163,7 @@ export class AccessControl {
         await this.#keysFile.write([...kept, record]);
         replaceKeys(this.#keys, [...kept, record]);
         await this.#options.apply({ keys: [toKeySpec(record)] });
-        await this.#options.publish?.({ keys: [JSON.stringify(record)] });
+        await this.#publish({ keys: [JSON.stringify(record)] });
         return { record, plain };
       },
     );
@@ -175,7 +179,7 @@ export class AccessControl {
       await this.#keysFile.write(keys);
       replaceKeys(this.#keys, keys);
       await this.#options.apply({ removedKeys: [id] });
-      await this.#options.publish?.({
+      await this.#publish({
         removedKeys: [{ id, revokedAtMs: this.#options.clock.now() }],
       });
       return revoked;
@@ -188,7 +192,7 @@ export class AccessControl {
       const revokedUsers = [{ user, revokedAt: Math.floor(this.#options.clock.now() / 1_000) }];
       await this.#revoked.add(revokedUsers);
       await this.#options.apply({ revokedUsers });
-      await this.#options.publish?.({ revokedUsers });
+      await this.#publish({ revokedUsers });
     });
   }
 
@@ -199,7 +203,7 @@ export class AccessControl {
       this.#ended.add([ended]);
       await this.#endedFile.write(this.#ended.list());
       await this.#options.apply({ endedSessions: [ended] });
-      await this.#options.publish?.({ endedSessions: [ended] });
+      await this.#publish({ endedSessions: [ended] });
     });
   }
 
@@ -211,7 +215,7 @@ export class AccessControl {
       await this.#policyFile.write(policy);
       this.#policy = policy;
       await this.#options.apply({ policy });
-      await this.#options.publish?.({ policy: JSON.stringify(policy) });
+      await this.#publish({ policy: JSON.stringify(policy) });
       return policy;
     });
   }

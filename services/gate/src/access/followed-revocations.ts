@@ -32,7 +32,8 @@ interface ReportParts {
   showWarnings: (warnings: Record<string, string>) => void;
 }
 
-interface GateRevocations {
+/** Revocations that a gateway follows. */
+export interface GateRevocations {
   follower: RevocationFollower;
   list: () => { issuer: string; entries: Revocation[]; policyVersion: number | undefined };
 }

@@ -97,8 +97,6 @@ export interface ControllerOptions {
   buildGlobals: BuildGlobals;
   /** Sends a change to every worker; resolves when all of them have applied it. */
   apply: (change: Change) => Promise<void>;
-  /** Called with each applied change of routes, as one sentence, and its caller. */
-  onChange?: (title: string, caller: string) => void;
 }
 
 /** Changes the state of the gateway, one change at a time. */
@@ -109,6 +107,7 @@ export class Controller {
   readonly #queue = new ChangeQueue(CHANGES_WAITING_MAX);
   readonly #started: GateConfig;
   #state: GateState;
+  #onChange: (title: string, caller: string) => void = () => undefined;
 
   /** `state` is the state that the workers start with. */
   constructor(options: ControllerOptions, state: GateState) {
@@ -117,6 +116,11 @@ export class Controller {
     this.#state = state;
     this.#warn([...state.resolved.values()]);
     warnOfUnlimited(state, options.log);
+  }
+
+  /** Calls `listener` with each applied change of routes, as one sentence, and its caller. */
+  onChange(listener: (title: string, caller: string) => void): void {
+    this.#onChange = listener;
   }
 
   /** The active state. */
@@ -358,7 +362,7 @@ export class Controller {
         : {};
     const { added, updated, removed } = diff;
     const counts = `${added.length} added, ${updated.length} updated, ${removed.length} removed`;
-    this.#options.onChange?.(
+    this.#onChange(
       `${what}: ${only !== undefined && more.length === 0 ? only : counts}`,
       request.caller,
     );

@@ -32,18 +32,19 @@ export interface SharedTables {
   planner: RoutePlanner;
   /** Milliseconds since the memory was allocated: the clock of times in it. */
   readSharedMs: () => number;
+  /** Calls `listener` when another upstream gets a slot, after its state in shared memory was cleared. */
+  onTargetReuse: (listener: (slot: number) => void) => void;
 }
 
 /** Options of {@link createSharedTables}. */
 export interface SharedTablesOptions {
   workers: number;
   cacheBytes: number;
-  /** Called when another upstream gets a slot, after its state in shared memory was cleared. */
-  onTargetReuse: (slot: number) => void;
 }
 
 /** Allocates the memory of one gateway. A slot that the planner gives out again begins with cleared state. */
 export function createSharedTables(options: SharedTablesOptions): SharedTables {
+  let reuse = (_slot: number): void => undefined;
   const buffers = allocateSharedBuffers(options.workers, options.cacheBytes);
   const active = new ActiveCounts(buffers);
   const targets = new SharedTargetState(buffers.targets);
@@ -68,7 +69,7 @@ export function createSharedTables(options: SharedTablesOptions): SharedTables {
     onTargetReuse: (slot) => {
       targets.clear(slot);
       active.clear(slot);
-      options.onTargetReuse(slot);
+      reuse(slot);
     },
   });
   return {
@@ -81,5 +82,6 @@ export function createSharedTables(options: SharedTablesOptions): SharedTables {
     figures,
     planner,
     readSharedMs: () => readMonotonicMs() - buffers.startedMs,
+    onTargetReuse: (listener) => void (reuse = listener),
   };
 }

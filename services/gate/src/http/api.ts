@@ -1,13 +1,7 @@
 // The gateway's API.
-import {
-  type Api,
-  type ApiOptions,
-  type ApiRoute,
-  createApi,
-  type JsonObject,
-} from "@platform/kernel/http";
+import type { Operation, Service } from "@platform/chassis";
+import type { Api, ApiRoute, JsonObject } from "@platform/kernel/http";
 import { MetricRegistry } from "@platform/kernel/metrics";
-import { GATE_VERSION } from "../config/document.ts";
 import type { RouteSeries } from "../telemetry/route-series.ts";
 import type { OidcSignIn } from "../sign-in/oidc-sign-in.ts";
 import type { MetricsStream } from "../telemetry/metrics-stream.ts";
@@ -24,28 +18,23 @@ import { describeRoutes } from "./openapi.ts";
 import { createRegisterRoute } from "./register-api.ts";
 import { createPolicyRoutes } from "./policy-api.ts";
 import { createSignInRoutes } from "./sign-in-api.ts";
-import { ADMIN_SCOPE, createWorkerGuard, READ_SCOPE } from "./request.ts";
+import { ADMIN_SCOPE, READ_SCOPE } from "./request.ts";
 import { createRouteSeriesRoutes } from "./route-series-api.ts";
 import { type RoutesApiOptions, createRouteRoutes } from "./routes-api.ts";
 import { createUpstreamRoutes } from "./upstreams-api.ts";
 
 /** Options of {@link createGateApi}. */
-export type GateApiOptions = RoutesApiOptions &
-  Pick<ApiOptions, "clock" | "health" | "logger" | "tracer"> & {
-    /** Metrics of `/metrics`. */
-    registry: MetricRegistry;
-    stream: MetricsStream;
-    series: RouteSeries;
-    access: AccessControl;
-    certificates: Certificates;
-    signIn: OidcSignIn;
-    /** Address of the web console; undefined without one. */
-    readConsoleUrl: () => string | undefined;
-    /** Routes of the admin feeds. */
-    feedRoutes: readonly ApiRoute[];
-    /** Secret that every request must carry; the workers add it. */
-    secret: string;
-  };
+export type GateApiOptions = RoutesApiOptions & {
+  service: Service;
+  operation: Operation;
+  stream: MetricsStream;
+  series: RouteSeries;
+  access: AccessControl;
+  certificates: Certificates;
+  signIn: OidcSignIn;
+  /** Address of the web console; undefined without one. */
+  readConsoleUrl: () => string | undefined;
+};
 
 // The workers decide: they admit holders of `gate:read` to reading and of `gate:admin` to everything.
 function withRequirement(route: ApiRoute): ApiRoute {
@@ -64,11 +53,11 @@ function declareReading(document: JsonObject): JsonObject {
 
 /** Creates the API. */
 export function createGateApi(options: GateApiOptions): Api {
-  const { clock, health, logger, tracer, registry, controller } = options;
-  return createApi({
-    service: "gate",
+  const { service, operation, controller } = options;
+  const { clock, metrics } = service;
+  return service.createApi({
     title: "Gateway",
-    version: GATE_VERSION,
+    operation,
     routes: [
       ...createRouteRoutes(options),
       createRegisterRoute(controller),
@@ -84,14 +73,8 @@ export function createGateApi(options: GateApiOptions): Api {
       ...createSignInRoutes(options.signIn),
       createIndexRoute(() => controller.state.config.index_file),
       ...createConsoleRedirects(options.readConsoleUrl),
-      ...options.feedRoutes,
     ].map(withRequirement),
-    guard: createWorkerGuard(options.secret),
-    clock,
-    health,
-    logger,
-    tracer,
-    metrics: new ScrapeRegistry(registry),
+    metrics: new ScrapeRegistry(metrics),
     extendOpenApi: (document) => describeRoutes(declareReading(document), controller.state),
   });
 }

@@ -5,8 +5,9 @@ import type { IncomingMessage } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Duplex } from "node:stream";
+import type { Service } from "@platform/chassis";
 import type { AdminFeeds, LineStreams } from "@platform/kernel/feeds";
-import { type Api, type HttpListener, listenHttp, mapLegacyPath } from "@platform/kernel/http";
+import { type Api, type HttpListener, mapLegacyPath } from "@platform/kernel/http";
 import { CONTROL_SECRET_HEADER } from "../shared-state/index.ts";
 import { METRICS_SOCKET_PATH } from "./admin-api.ts";
 import type { MetricsSockets } from "./metrics-socket.ts";
@@ -62,13 +63,15 @@ export interface ControlSockets {
 
 /** Serves the API and its WebSockets on the address. */
 export function listenControl(
+  service: Service,
   address: ControlAddress,
   api: Api,
   { metrics, feeds, accessLog }: ControlSockets,
 ): Promise<HttpListener> {
   const isSecret = createSecretCheck(address.secret);
-  return listenHttp({
+  return service.serve({
     address: { path: address.socketPath },
+    setting: "TMPDIR",
     fetch: api.fetch,
     onUpgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       const path = mapLegacyPath((request.url ?? "/").split("?")[0] ?? "/");

@@ -1,43 +1,26 @@
-// The admin feeds of the gateway.
-import { AdminFeeds, type Condition, type Figure } from "@platform/kernel/feeds";
-import type { HealthRegistry } from "@platform/kernel/health";
-import type { Logger } from "@platform/kernel/log";
-import type { MetricRegistry } from "@platform/kernel/metrics";
-import { systemClock } from "@platform/kernel/time";
-import { GATE_VERSION } from "../config/document.ts";
+// The operator's side of the gateway: its admin feeds.
+import type { Operation, Service } from "@platform/chassis";
+import type { Condition, Figure } from "@platform/kernel/feeds";
 import type { Certificates } from "../control/certificates.ts";
 import type { MetricsStream, MetricsSums, MetricsUpdate } from "../telemetry/metrics-stream.ts";
 import { listCertificateConditions } from "./certificates-api.ts";
 import { createWorkerGuard } from "./request.ts";
 
-/** Options of {@link createFeeds}. */
-export interface FeedsOptions {
-  stream: MetricsStream;
-  registry: MetricRegistry;
-  health: HealthRegistry;
-  log: Logger;
-  certificates: Certificates;
-  /** Secret that the workers add to requests of callers that they admit. */
-  secret: string;
-}
-
-/** Creates the feeds. */
-export function createFeeds(options: FeedsOptions): AdminFeeds {
-  const { stream, registry, health, log, certificates, secret } = options;
-  return new AdminFeeds({
-    service: "gate",
-    version: GATE_VERSION,
+/** Creates the feeds. `secret` is that of the workers, which they add to requests of callers that they admit. */
+export function openOperation(
+  service: Service,
+  stream: MetricsStream,
+  certificates: Certificates,
+  secret: string,
+): Operation {
+  return service.openOperation({
+    guard: createWorkerGuard(secret),
     figures: createFigures(stream),
+    requests: undefined,
     conditions: [
       () => (stream.sums.circuitsOpen === 0 ? [] : listOpenCircuits(stream.latest)),
-      () => listCertificateConditions(certificates, systemClock),
+      () => listCertificateConditions(certificates, service.clock),
     ],
-    registry,
-    requests: undefined,
-    health,
-    guard: createWorkerGuard(secret),
-    clock: systemClock,
-    logger: log,
   });
 }
 

@@ -1,10 +1,15 @@
 // Starts the control plane's API with what it shows: metrics, live feeds, the stream of requests, certificates.
-import { HealthRegistry } from "@platform/kernel/health";
+import { openService } from "@platform/chassis";
+import type { HealthRegistry } from "@platform/kernel/health";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
-import { createProcessCollector, MetricRegistry } from "@platform/kernel/metrics";
-import { every, systemClock } from "@platform/kernel/time";
-import { GATE_VERSION } from "../config/document.ts";
+import type { Logger } from "@platform/kernel/log";
+import type { MetricRegistry } from "@platform/kernel/metrics";
+import { every } from "@platform/kernel/time";
+import type { Tracer } from "@platform/kernel/trace";
+import { type GateConfig, GATE_VERSION } from "../config/document.ts";
 import { readBreakers } from "../resilience/breakers.ts";
+import type { Canaries } from "../resilience/canaries.ts";
+import type { HealthChecks } from "../resilience/health-checks.ts";
 import { Certificates } from "../control/certificates.ts";
 import { MetricsStream } from "../telemetry/metrics-stream.ts";
 import { RouteSeries } from "../telemetry/route-series.ts";
@@ -12,112 +17,99 @@ import { readMonotonicMs, type LinkFigures, type SharedLinkState } from "../shar
 import { createAccessLogStreams } from "./access-log-api.ts";
 import { createGateApi, type GateApiOptions } from "./api.ts";
 import { type ControlAddress, listenControl } from "./control-server.ts";
-import { createFeeds } from "./feeds.ts";
+import { openOperation } from "./feeds.ts";
 import { MetricsSockets } from "./metrics-socket.ts";
 import { createWorkerGuard } from "./request.ts";
 
 const METRICS_SOCKETS = { clientsMax: 32, waitingBytesMax: 262_144, missedMax: 30 };
-const TRACES_FLUSH_MS = 1000;
 const SERIES_SAMPLE_MS = 1000;
 
 /** Options of {@link startApi}. */
 export type StartApiOptions = Pick<
   GateApiOptions,
-  | "access"
-  | "cache"
-  | "canaries"
-  | "controller"
-  | "logger"
-  | "metrics"
-  | "planner"
-  | "readConsoleUrl"
-  | "signIn"
-  | "tracer"
+  "access" | "cache" | "controller" | "metrics" | "planner" | "signIn"
 > & {
+  config: GateConfig;
+  log: Logger;
+  lifecycle: Lifecycle;
   address: ControlAddress;
   links: SharedLinkState;
   figures: LinkFigures;
-  /** Further collectors of `/metrics`. */
-  collectors: readonly Parameters<MetricRegistry["collect"]>[0][];
-  lifecycle: Pick<Lifecycle, "onDrain">;
+  canaries: Canaries;
+  checks: HealthChecks;
 };
 
 /** The running API. */
 export interface GateApi {
-  registry: MetricRegistry;
-  health: HealthRegistry;
-  /** Adds a change to the live feed. */
-  noteChange: ReturnType<typeof createFeeds>["noteChange"];
-  /** Starts the updates of metrics and feeds. */
-  start: () => void;
-  /** Closes all WebSockets, before the workers that they lead through are drained. */
-  closeStreams: () => Promise<void>;
+  readonly registry: MetricRegistry;
+  readonly health: HealthRegistry;
+  readonly tracer: Tracer;
+  /** Sets the address of the console, to which `/ui/` leads. */
+  setConsoleUrl(url: string | undefined): void;
+  /** Starts the updates of metrics and feeds. The API is ready. */
+  start(): void;
 }
 
 /** Listens at the address; the listener closes after the workers. */
 export async function startApi(options: StartApiOptions): Promise<GateApi> {
-  const { address, controller, figures, links, lifecycle, logger, metrics, planner, tracer } =
-    options;
+  const { config, log, lifecycle, address, controller, figures, links, planner } = options;
+  const { canaries, checks, metrics } = options;
   const { secret } = address;
-  const registry = new MetricRegistry();
-  const processCollector = createProcessCollector({ service: "gate", version: GATE_VERSION });
-  for (const collector of [processCollector, metrics, ...options.collectors]) {
-    registry.collect(collector);
-  }
-  const health = new HealthRegistry({ service: "gate", version: GATE_VERSION });
+  const { otlp_endpoint } = config;
+  const base = { name: "gate", version: GATE_VERSION, config: { otlp_endpoint } };
+  const { spanCounts } = metrics;
+  const service = openService({ ...base, log, lifecycle, spanCounts });
+  const { metrics: registry, health, tracer, clock } = service;
+  for (const collector of [metrics, canaries.engine, checks]) registry.collect(collector);
   const stream = new MetricsStream({
     readTotals: () => metrics.readTotals(),
     readConnections: () => metrics.readConnections(),
     readBreakers: () => readBreakers(planner.listSpecs(), links),
     readNow: () => new Date(),
     readMonotonicMs,
-    onError: (error) => logger.error("cannot publish live metrics", { error: String(error) }),
+    onError: (error) => log.error("cannot publish live metrics", { error: String(error) }),
   });
-  const sockets = new MetricsSockets({ stream, ...METRICS_SOCKETS });
+  lifecycle.onDrain("live metrics", () => stream.stop());
   const certificates = new Certificates(() => controller.state);
-  const feeds = createFeeds({ stream, registry, health, log: logger, certificates, secret });
-  const series = new RouteSeries({ planner, links, figures, clock: systemClock });
+  const operation = openOperation(service, stream, certificates, secret);
+  const { feeds } = operation;
+  controller.onChange((title, actor) =>
+    feeds.noteChange({ title, actor, href: "/ui/gateway/routes" }),
+  );
+  const series = new RouteSeries({ planner, links, figures, clock });
   const sampling = every(
     SERIES_SAMPLE_MS,
     () => series.sample(),
-    (error) => logger.error("cannot sample the routes", { error: String(error) }),
+    (error) => log.error("cannot sample the routes", { error: String(error) }),
   );
-  const accessLog = createAccessLogStreams(controller, {
-    guard: createWorkerGuard(secret),
-    logger,
-  });
+  lifecycle.onDrain("series of routes", () => sampling.stop());
+  const sockets = new MetricsSockets({ stream, ...METRICS_SOCKETS });
+  lifecycle.onDrain("sockets of metrics", () => sockets.close(), "streams");
+  const guard = createWorkerGuard(secret);
+  const accessLog = createAccessLogStreams(controller, { guard, logger: log });
+  lifecycle.onDrain("stream of requests", () => accessLog.close(), "streams");
+  let consoleUrl: string | undefined;
   const api = createGateApi({
     ...options,
+    service,
+    operation,
+    canaries: canaries.engine,
     readCircuit: (link) => links.describeCircuit(link),
     readWeight: (link) => links.readWeight(link),
     stream,
     series,
     certificates,
-    feedRoutes: feeds.createRoutes(),
-    registry,
-    health,
-    clock: systemClock,
-    secret,
+    readConsoleUrl: () => consoleUrl,
   });
-  const listener = await listenControl(address, api, { metrics: sockets, feeds, accessLog });
-  lifecycle.onDrain("control plane", async () => {
-    stream.stop();
-    await sampling.stop();
-    processCollector.close();
-    await listener.close(0);
-    await tracer.shutdown(TRACES_FLUSH_MS);
-  });
+  await listenControl(service, address, api, { metrics: sockets, feeds, accessLog });
   return {
     registry,
     health,
-    noteChange: (change) => feeds.noteChange(change),
+    tracer,
+    setConsoleUrl: (url) => void (consoleUrl = url),
     start: () => {
       stream.start();
-      feeds.start();
-    },
-    closeStreams: async () => {
-      sockets.close();
-      await Promise.all([feeds.close(), accessLog.close()]);
+      service.setReady();
     },
   };
 }

@@ -31,6 +31,13 @@ export interface WorkerPoolOptions {
   places: readonly { workerIndex: number; listen: WorkerInit["listen"] }[];
   shared: SharedBuffers;
   log: Logger;
+  silentMs: number;
+  stuckMs: number;
+  startMs: number;
+}
+
+/** What the threads get from other parts. */
+export interface WorkerSources {
   /** Revocations that new threads begin with; undefined if no feed is followed. */
   listRevocations?: (() => NonNullable<WorkerInit["revocations"]>) | undefined;
   /** Keys of TLS session tickets that new threads begin with. */
@@ -41,9 +48,6 @@ export interface WorkerPoolOptions {
   refreshSession?: (client: string, sealed: string) => Promise<RefreshOutcome>;
   /** Access state that new threads begin with. */
   listAccess?: () => AccessChange;
-  silentMs: number;
-  stuckMs: number;
-  startMs: number;
   /** Called with the metrics of a thread that has ended, to retain its totals. */
   onRetired: (metrics: MetricBlock) => void;
 }
@@ -59,6 +63,7 @@ export class WorkerPool {
   readonly #failures = new Map<number, { count: number; startedMs: number }>();
   readonly #routes = new Map<RouteKey, RouteSpec>();
   readonly #stopping = new AbortController();
+  #sources: WorkerSources | undefined;
   #globals: GlobalSpec;
   #readiness: Readiness = { up: false, checks: { gate: "starting" } };
 
@@ -74,7 +79,8 @@ export class WorkerPool {
   }
 
   /** Starts all threads; if one cannot start, ends the others and rejects. */
-  async start(): Promise<void> {
+  async start(sources: WorkerSources): Promise<void> {
+    this.#sources = sources;
     for (const place of this.#options.places) this.#spawn(place);
     const starts = [...this.#handles.values()].map((handle) => handle.started);
     try {
@@ -171,7 +177,7 @@ export class WorkerPool {
 
   #spawn(place: WorkerPoolOptions["places"][number]): void {
     const { listRevocations, listAccess, cookieKeys, readTicketKeys, refreshSession } =
-      this.#options;
+      this.#sources!;
     const handle = new WorkerHandle({
       entry: this.#options.entry,
       init: {
@@ -211,7 +217,7 @@ export class WorkerPool {
     this.#concurrency.clearWorker(gone.index);
     this.#cache.recover(gone.index);
     this.#flights.recover(gone.index);
-    this.#options.onRetired(gone.metrics);
+    this.#sources!.onRetired(gone.metrics);
     if (this.#stopping.signal.aborted) return;
     const past = this.#failures.get(gone.index);
     const lived = performance.now() - (past?.startedMs ?? 0);

@@ -2,7 +2,7 @@
 import type { Revocation } from "@platform/kernel/identity";
 import type { GlobalSpec, InternalRoute, MetricBlock, RouteSpec } from "../shared-state/index.ts";
 import type { Change } from "./worker-handle.ts";
-import { WorkerPool, type WorkerPoolOptions } from "./worker-pool.ts";
+import { WorkerPool, type WorkerPoolOptions, type WorkerSources } from "./worker-pool.ts";
 
 /** Timeout for a worker's reply to a change, after which it is replaced. */
 const WORKER_SILENT_MS = 2000;
@@ -59,8 +59,8 @@ export class WorkerPools {
   }
 
   /** Starts all threads; rejects if one cannot start. */
-  async start(): Promise<void> {
-    await Promise.all(this.#all.map((pool) => pool.start()));
+  async start(sources: WorkerSources): Promise<void> {
+    await Promise.all(this.#all.map((pool) => pool.start(sources)));
   }
 
   /** Applies a change to all threads; see `WorkerPool.apply`. Calls must not overlap. */

@@ -72,7 +72,6 @@ async function startPool(context: TestContext, routes: RouteSpec[] = []) {
       silentMs: 400,
       stuckMs: 1500,
       startMs: 20_000,
-      onRetired: (block) => void retired.push(block),
     },
     globals,
     routes,
@@ -89,12 +88,13 @@ async function startPool(context: TestContext, routes: RouteSpec[] = []) {
     }
     assert.fail(`${pool.countLive()} workers live instead of ${count}`);
   };
-  return { pool, place, shared, lines, applied, retired, waitForLive };
+  const sources = { onRetired: (block: MetricBlock) => void retired.push(block) };
+  return { pool, sources, place, shared, lines, applied, retired, waitForLive };
 }
 
 test("every worker starts with all routes, and applies numbered changes", async (context) => {
-  const { pool, applied } = await startPool(context, [makeRoute("/a")]);
-  await pool.start();
+  const { pool, sources, applied } = await startPool(context, [makeRoute("/a")]);
+  await pool.start(sources);
   assert.equal(pool.countLive(), 2);
   await pool.apply({ upsert: [makeRoute("/b")], remove: [] });
   await pool.apply({ upsert: [], remove: [makeRouteKey(undefined, "/a")] });
@@ -102,8 +102,8 @@ test("every worker starts with all routes, and applies numbered changes", async 
 });
 
 test("a worker that ends is replaced with the active routes; its counts are cleared and its totals kept", async (context) => {
-  const { pool, applied, retired, shared, lines, waitForLive } = await startPool(context);
-  await pool.start();
+  const { pool, sources, applied, retired, shared, lines, waitForLive } = await startPool(context);
+  await pool.start(sources);
   await pool.apply({ upsert: [makeRoute("/b"), makeRoute("/crash")], remove: [] });
   await waitForLive(2);
   assert.equal(new ActiveCounts(shared).sum(3), 0);
@@ -117,8 +117,8 @@ test("a worker that ends is replaced with the active routes; its counts are clea
 });
 
 test("a worker that does not acknowledge a change is replaced, and the change succeeds", async (context) => {
-  const { pool, lines, waitForLive } = await startPool(context);
-  await pool.start();
+  const { pool, sources, lines, waitForLive } = await startPool(context);
+  await pool.start(sources);
   await pool.apply({ upsert: [makeRoute("/silent")], remove: [] });
   await waitForLive(2);
   const reasons = lines.flatMap((line) => (line["reason"] === undefined ? [] : [line["reason"]]));
@@ -129,8 +129,8 @@ test("a worker that does not acknowledge a change is replaced, and the change su
 });
 
 test("a worker that is stuck is replaced", async (context) => {
-  const { pool, retired, lines, waitForLive } = await startPool(context);
-  await pool.start();
+  const { pool, sources, retired, lines, waitForLive } = await startPool(context);
+  await pool.start(sources);
   await pool.apply({ upsert: [makeRoute("/stuck")], remove: [] });
   for (let tries = 0; retired.length < 2 && tries < 1_000; tries++) await delay(25);
   await waitForLive(2);
@@ -142,8 +142,8 @@ test("a worker that is stuck is replaced", async (context) => {
 });
 
 test("a change that one worker refuses is reverted in the others, and the caller receives the reason", async (context) => {
-  const { pool, applied, waitForLive } = await startPool(context, [makeRoute("/a")]);
-  await pool.start();
+  const { pool, sources, applied, waitForLive } = await startPool(context, [makeRoute("/a")]);
+  await pool.start(sources);
   await assert.rejects(
     pool.apply({ upsert: [makeRoute("/refused")], remove: [makeRouteKey(undefined, "/a")] }),
     /a worker refused the change: refused on purpose/,
@@ -164,21 +164,21 @@ test("a change that one worker refuses is reverted in the others, and the caller
 });
 
 test("a start that one worker refuses fails with its reason and leaves no thread behind", async (context) => {
-  const { pool } = await startPool(context, [makeRoute("/refused")]);
-  await assert.rejects(pool.start(), /refused on purpose/);
+  const { pool, sources } = await startPool(context, [makeRoute("/refused")]);
+  await assert.rejects(pool.start(sources), /refused on purpose/);
   assert.equal(pool.countLive(), 0);
 });
 
 test("a drain ends every worker and returns the number of cut exchanges", async (context) => {
-  const { pool } = await startPool(context);
-  await pool.start();
+  const { pool, sources } = await startPool(context);
+  await pool.start(sources);
   assert.equal(await pool.drain(1000), 2);
   assert.equal(pool.countLive(), 0);
 });
 
 test("a port that workers already share is reported as in use, with the option that changes it", async (context) => {
-  const { pool, place } = await startPool(context);
-  await pool.start();
+  const { pool, sources, place } = await startPool(context);
+  await pool.start(sources);
   await assert.rejects(
     claimListenAddress(place, "--addr"),
     new RegExp(`port ${place.port} is in use.*choose another with --addr`),

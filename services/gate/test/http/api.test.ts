@@ -5,13 +5,11 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { openService } from "@platform/chassis";
 import { loadConfig } from "@platform/kernel/config";
-import { HealthRegistry } from "@platform/kernel/health";
-import { createIdSource } from "@platform/kernel/ids";
+import { createEmbeddedLifecycle } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
-import { MetricRegistry } from "@platform/kernel/metrics";
 import { systemClock } from "@platform/kernel/time";
-import { createTracer } from "@platform/kernel/trace";
 import { type GateConfig, gateDefinition } from "../../src/config/document.ts";
 import { checkLoaded } from "../../src/config/load.ts";
 import { AccessControl } from "../../src/access/access-control.ts";
@@ -31,7 +29,7 @@ import { CanaryEngine } from "../../src/resilience/canary-engine.ts";
 import { RoutePlanner } from "../../src/control/planner.ts";
 import type { Change } from "../../src/worker/worker-handle.ts";
 import { createGateApi } from "../../src/http/api.ts";
-import { createFeeds } from "../../src/http/feeds.ts";
+import { openOperation } from "../../src/http/feeds.ts";
 import { listInternalRoutes } from "../../src/http/internal-routes.ts";
 import {
   ActiveCounts,
@@ -139,8 +137,6 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
       throw error;
     },
   });
-  const registry = new MetricRegistry();
-  registry.collect(metrics);
   const access = new AccessControl({
     folder: `${path}.state`,
     isEphemeral: false,
@@ -160,9 +156,12 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
     clock: systemClock,
     log,
   });
-  const health = new HealthRegistry({ service: "gate", version: "0" });
   const certificates = new Certificates(() => controller.state);
-  const feeds = createFeeds({ stream, registry, health, log, certificates, secret });
+  const lifecycle = createEmbeddedLifecycle(log);
+  context.after(() => lifecycle.close());
+  const service = openService({ name: "gate", version: "0", config: {}, log, lifecycle });
+  service.metrics.collect(metrics);
+  const operation = openOperation(service, stream, certificates, secret);
   const api = createGateApi({
     controller,
     planner,
@@ -188,13 +187,8 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
     certificates,
     signIn,
     readConsoleUrl: () => undefined,
-    feedRoutes: feeds.createRoutes(),
-    registry,
-    secret,
-    logger: log,
-    clock: systemClock,
-    health,
-    tracer: createTracer({ ids: createIdSource(), clock: systemClock }),
+    service,
+    operation,
   });
   const call = async (method: string, target: string, body?: unknown, headers = {}) => {
     const request = new Request(`http://127.0.0.1${target}`, {
