@@ -151,7 +151,9 @@ export class Service {
     lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
     this.followed = followRevocations({ config, clock, log, metrics });
     lifecycle.onDrain("revocations", () => this.followed.stop());
-    health.addWarning("revocations", this.followed.describe);
+    // A service that follows none has nothing to warn of, or follows them in a way of its own.
+    if (config.revocations_url !== undefined)
+      health.addWarning("revocations", this.followed.describe);
     const { revocations } = this.followed;
     this.verifier = createConfiguredVerifier({ config, operatorToken, revocations, clock, log });
   }

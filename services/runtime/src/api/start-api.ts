@@ -1,17 +1,9 @@
 // The API of `platform up`: services, schedules and logs, for the web console and for programs.
-import { ServiceConsole } from "@platform/console";
-import { PlatformError } from "@platform/kernel/errors";
-import { AdminFeeds, refuseUpgrade } from "@platform/kernel/feeds";
-import { HealthRegistry } from "@platform/kernel/health";
-import { createApi, createBearerGuard, listenHttp } from "@platform/kernel/http";
-import { createIdSource } from "@platform/kernel/ids";
-import { createConfiguredVerifier, followRevocations } from "@platform/kernel/identity";
-import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
+import { openService, type ServiceLifecycle } from "@platform/chassis";
 import type { ListenAddress } from "@platform/kernel/config";
+import { PlatformError } from "@platform/kernel/errors";
+import { refuseUpgrade } from "@platform/kernel/feeds";
 import type { Logger } from "@platform/kernel/log";
-import { createProcessCollector, MetricRegistry } from "@platform/kernel/metrics";
-import { systemClock as clock } from "@platform/kernel/time";
-import { createServiceTracer } from "@platform/kernel/trace";
 import type { RunningServices } from "../control/running-services.ts";
 import type { ScheduleRegistry } from "../control/schedule-registry.ts";
 import type { ServiceControl } from "../control/service-control.ts";
@@ -24,7 +16,6 @@ import { createServiceRoutes, type RuntimeHints } from "./service-routes.ts";
 import type { RuntimeSettings } from "./settings.ts";
 
 const CONNECTIONS_MAX = 256;
-const TRACES_FLUSH_MS = 1_000;
 
 /** Options of {@link startApi}. */
 export interface RuntimeApiOptions {
@@ -47,78 +38,45 @@ export interface RuntimeApiOptions {
     logger: Logger;
     listen: (listener: (json: string) => void) => () => void;
   };
-  lifecycle: Pick<Lifecycle, "onDrain">;
+  lifecycle: ServiceLifecycle;
 }
 
 /** Starts the API; stopping is registered with the lifecycle. */
 export async function startApi(options: RuntimeApiOptions): Promise<void> {
-  const { version, settings, states, lifecycle } = options;
-  const { logger } = options.log;
-  const resource = { service: "runtime", version };
-  const registry = new MetricRegistry();
-  const process = createProcessCollector(resource);
-  registry.collect(process);
-  const ids = createIdSource({ clock });
-  const endpoint = settings.otlp_endpoint;
-  const tracer = createServiceTracer({ resource, endpoint, metrics: registry, ids, clock });
-  lifecycle.onDrain("telemetry of the API", async () => {
-    process.close();
-    await tracer.shutdown(TRACES_FLUSH_MS);
-  });
-  const onCheckError = (check: string, error: unknown): void =>
-    logger.error("health check failed", { check, error });
-  const health = new HealthRegistry({ ...resource, onCheckError });
-
-  health.addWarning("clock", options.describeClock);
-
-  const guard = createGuard(options, registry, health);
-  const webConsole = new ServiceConsole({
-    id: "runtime",
-    version,
-    features: ["services", "schedules", "logs"],
-    credentials: "token",
-    guard,
-    clock,
-  });
-  const feeds = new AdminFeeds({
-    ...resource,
-    registry,
-    health,
-    clock,
-    logger,
-    guard: webConsole.guard,
+  const { version, settings, states, lifecycle, token: operatorToken } = options;
+  const { logger: log } = options.log;
+  const base = { name: "runtime", version, config: settings, operatorToken };
+  const service = openService({ ...base, log, lifecycle });
+  service.health.addWarning("clock", options.describeClock);
+  const operation = service.openOperation({
+    console: { features: ["services", "schedules", "logs"], credentials: "token" },
     access: requireRead,
     figures: describeFigures(states),
-    conditions: [() => describeConditions(states.state, clock.now())],
+    conditions: [() => describeConditions(states.state, service.clock.now())],
   });
+  const { feeds, guard } = operation;
   const onChange = (title: string, actor: string): void => feeds.noteChange({ title, actor });
   const findService = createServiceFinder(states);
   const streams = createLogStreams({
     listen: options.log.listen,
     readFilter: (search) => readStreamFilter(search, findService),
-    guard: webConsole.guard,
-    logger,
+    guard,
+    logger: log,
   });
-  const api = createApi({
-    ...resource,
+  lifecycle.onDrain("log streams", () => streams.close(), "streams");
+  const api = service.createApi({
     title: "Runtime",
     description: "Services, schedules and logs of a running `platform up`.",
-    guard: webConsole.guard,
-    health,
-    metrics: registry,
-    metricsToken: settings.metrics_token,
-    logger,
-    tracer,
-    clock,
+    operation,
     routes: [
       ...createServiceRoutes({ ...options, onChange }),
       ...createScheduleRoutes(options.schedules, onChange),
       ...createLogRoutes({ path: options.log.path, findService }),
-      ...feeds.createRoutes(),
-      ...webConsole.createRoutes(),
     ],
   });
-  const listener = await listen(options.address, {
+  await service.serve({
+    address: options.address,
+    setting: "--runtime-addr",
     fetch: api.fetch,
     intercept: api.intercept,
     onUpgrade: (request, socket, head) => {
@@ -128,39 +86,8 @@ export async function startApi(options: RuntimeApiOptions): Promise<void> {
       refuseUpgrade(socket, request, error);
     },
     connectionsMax: CONNECTIONS_MAX,
-    metrics: registry,
   });
-  feeds.start();
-  health.setState("ready");
-  lifecycle.onDrain("API", async (drain) => {
-    health.setState("draining");
-    await Promise.all([feeds.close(), streams.close()]);
-    await listener.close(drain.remainingMs());
-  });
-}
-
-function createGuard(
-  { settings, token, log: { logger }, lifecycle }: RuntimeApiOptions,
-  metrics: MetricRegistry,
-  health: HealthRegistry,
-) {
-  const followed = followRevocations({ config: settings, clock, log: logger, metrics });
-  lifecycle.onDrain("revocations", () => followed.stop());
-  health.addWarning("revocations", followed.describe);
-  const { revocations } = followed;
-  const shared = { clock, log: logger, revocations };
-  const verifier = createConfiguredVerifier({ ...shared, config: settings, operatorToken: token });
-  return createBearerGuard(verifier);
-}
-
-async function listen(
-  address: ListenAddress,
-  options: Omit<Parameters<typeof listenHttp>[0], "address">,
-) {
-  const { host = "::", port } = address;
-  return listenHttp({ ...options, address: { host, port } }).catch(async (error: unknown) => {
-    throw await explainListenError(error, address, "--runtime-addr");
-  });
+  service.setReady();
 }
 
 // A name that is not known finds the lines of services of earlier runs.

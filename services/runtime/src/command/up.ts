@@ -104,11 +104,12 @@ export async function runUp(options: UpOptions): Promise<never> {
     const onChange = (state: RunningState): void => writeOverviews(state, context);
     running = new RunningServices({ folder: dataDir, version, entries, logger, onChange });
     const states = running;
-    lifecycle.onDrain("data folder", () => {
+    const release = (): Promise<void> => {
       states.close();
       folder.release();
       return output.settle();
-    });
+    };
+    lifecycle.onDrain("data folder", release, "database");
     const describeClock = superviseClock(lifecycle, folder, output.log);
     const lines = new Map<string, BannerService>();
     const progress = createProgress(options.json, entries);
