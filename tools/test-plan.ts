@@ -42,6 +42,7 @@ export const longForms: readonly TestPlan[] = [
     PLATFORM_NODES_SECONDS: "600",
     PLATFORM_NODES_RATE: "50",
   }),
+  longForm("packages/service/test/schedule/kill.test.ts", { PLATFORM_SCHEDULE_KILLS: "20" }),
   longForm("services/notify/test/crash/kill.test.ts", { PLATFORM_NOTIFY_KILLS: "50" }),
   longForm("services/notify/test/inbound/kill.test.ts", { PLATFORM_NOTIFY_INBOUND_KILLS: "50" }),
   longForm("services/pulse/test/crash/kill.test.ts", { PLATFORM_BROKER_KILLS: "200" }),

@@ -34,16 +34,18 @@ export class LeaseTable {
   readonly #database: Database;
   readonly #owner: string;
 
-  /** `owner` identifies this process. */
+  /** `owner` identifies this process: no other living process has it. */
   constructor(database: Database, owner: string) {
     this.#database = database;
     this.#owner = owner;
   }
 
-  /** Creates the table. */
+  /** Creates the table, and ends the leases of an earlier process with this identity: it died during their runs. */
   async prepare(): Promise<void> {
     const opened = await this.#database.open();
     await opened.migrate(MIGRATIONS, undefined, "schedules");
+    await this.#database.run`update platform_schedules set leased_until = 0
+      where owner = ${this.#owner} and leased_until > 0`;
   }
 
   /** Reads a schedule; adds it if it is new, or if its timing was changed. */

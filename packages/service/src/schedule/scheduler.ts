@@ -18,7 +18,7 @@ export interface SchedulerOptions {
 
 /** Interval of checking for due ticks: the precision of schedules. */
 const CHECK_MS = 250;
-/** A replica that dies during a run blocks its schedule for this time. */
+/** A replica that dies during a run blocks its schedule for this time, unless it is restarted sooner. */
 const LEASE_MS = 10_000;
 const RENEW_MS = 3_000;
 const NO_LEASE: Lease = { fence: 0 };

@@ -8,6 +8,7 @@ import { RequestObserver } from "../http/observer.ts";
 import { ServedRoute } from "../http/served-route.ts";
 import { Sockets } from "../http/sockets.ts";
 import { LeaseTable } from "../schedule/lease-table.ts";
+import { claimReplica, createReplica, type Replica } from "../schedule/replica.ts";
 import { Scheduler } from "../schedule/scheduler.ts";
 import { createOwnPaths } from "./own-paths.ts";
 import type { Service } from "./service.ts";
@@ -86,16 +87,34 @@ async function startScheduler(options: StartOptions): Promise<Scheduler> {
   if (schedules.length > 0 && database === undefined) {
     telemetry.log.warn("schedules run on every replica: declare a database to share them");
   }
+  const replica = schedules.length === 0 ? createReplica() : openReplica(options);
   const scheduler = new Scheduler({
     schedules,
-    leases: database === undefined ? undefined : new LeaseTable(database, telemetry.instance),
+    leases: database === undefined ? undefined : new LeaseTable(database, replica.id),
     clock: environment.clock,
     log: telemetry.log,
     onRun: (schedule, outcome, ms) => telemetry.countRun(schedule.name, outcome, ms),
   });
-  lifecycle.onDrain("schedules", () => scheduler.stop());
+  lifecycle.onDrain("schedules", async () => {
+    await scheduler.stop();
+    replica.release();
+  });
   await scheduler.start();
   return scheduler;
+}
+
+function openReplica({ service, telemetry }: StartOptions): Replica {
+  const { databases, environment, settings } = service;
+  if (databases.length === 0 || environment.inMemory) return createReplica();
+  try {
+    return claimReplica(settings.data);
+  } catch (error) {
+    telemetry.log.info("schedules: the data folder cannot keep the identity of this replica", {
+      error,
+      effect: "if it dies during a run, the schedule pauses for 10 seconds",
+    });
+    return createReplica();
+  }
 }
 
 function createHandler(options: StartOptions): { handler: RequestHandler; sockets: Sockets } {

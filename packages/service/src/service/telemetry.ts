@@ -14,8 +14,6 @@ export interface Telemetry {
   readonly metrics: MetricRegistry;
   readonly tracer: Tracer;
   readonly health: HealthRegistry;
-  /** Identifies this process among the replicas. */
-  readonly instance: string;
   /** Counts a run of a schedule. */
   readonly countRun: (name: string, outcome: string, durationMs: number) => void;
   close(): Promise<void>;
@@ -76,7 +74,6 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     metrics,
     tracer,
     health,
-    instance,
     countRun: (schedule, outcome, durationMs) => {
       runs.with({ schedule, outcome }).add();
       seconds.with({ schedule }).add(durationMs / 1_000);
