@@ -44,6 +44,7 @@ export const longForms: readonly TestPlan[] = [
   }),
   longForm("packages/service/test/schedule/kill.test.ts", { PLATFORM_SCHEDULE_KILLS: "20" }),
   longForm("services/notify/test/crash/kill.test.ts", { PLATFORM_NOTIFY_KILLS: "50" }),
+  longForm("services/notify/test/crash/calls-kill.test.ts", { PLATFORM_NOTIFY_CALL_KILLS: "30" }),
   longForm("services/notify/test/inbound/kill.test.ts", { PLATFORM_NOTIFY_INBOUND_KILLS: "50" }),
   longForm("services/pulse/test/crash/kill.test.ts", { PLATFORM_BROKER_KILLS: "200" }),
   longForm("services/pulse/test/crash/crash-states.test.ts", {

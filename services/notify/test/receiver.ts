@@ -17,6 +17,8 @@ export interface HookServer {
   requests: HookRequest[];
   /** Status of the next answers. */
   status: number;
+  /** True if requests are received and not answered. */
+  isSilent: boolean;
   close(): Promise<void>;
 }
 
@@ -31,7 +33,7 @@ export async function startHookServer(): Promise<HookServer> {
         const body: unknown = JSON.parse(text);
         hooks.requests.push({ path: request.url ?? "", headers: request.headers, text, body });
       }
-      response.writeHead(hooks.status).end();
+      if (!hooks.isSilent) response.writeHead(hooks.status).end();
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -39,6 +41,7 @@ export async function startHookServer(): Promise<HookServer> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     requests: [],
     status: 200,
+    isSilent: false,
     close: () =>
       new Promise((resolve) => {
         server.closeAllConnections();

@@ -1,52 +1,33 @@
 // A service that is killed under load, again and again: nothing is lost, and possible duplicates are marked.
 import assert from "node:assert/strict";
-import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { startMailProcess, type MailProcess } from "../mail-process.ts";
 import { startSink } from "../sink.ts";
 import { until } from "../stage.ts";
 
 /** Kills to make; a soak sets more. */
 const KILLS = Number(process.env["PLATFORM_NOTIFY_KILLS"] ?? 5);
 const CLIENTS = 8;
-const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
 
 const folder = mkdtempSync(join(tmpdir(), "notify-kill-"));
-let child: ChildProcess | undefined;
-after(() => {
-  child?.kill("SIGKILL");
+let mail: MailProcess | undefined;
+after(async () => {
+  await mail?.end("SIGKILL");
   rmSync(folder, { recursive: true, force: true });
 });
 
 /** Starts the service on the folder; returns its URL. */
 async function start(smtpPort: number): Promise<string> {
-  const started = spawn(process.execPath, [MAIN], {
-    env: {
-      PATH: process.env["PATH"],
-      NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
-      PLATFORM_NOTIFY_ADDR: "127.0.0.1:0",
-      PLATFORM_NOTIFY_DATA_DIR: folder,
-      PLATFORM_NOTIFY_SMTP_HOST: "127.0.0.1",
-      PLATFORM_NOTIFY_SMTP_PORT: String(smtpPort),
-      PLATFORM_NOTIFY_SMTP_TLS: "off",
-      PLATFORM_NOTIFY_FROM_DOMAIN: "shop.example",
-      PLATFORM_NOTIFY_LOG_FORMAT: "json",
-    },
-    stdio: ["ignore", "pipe", "inherit"],
+  mail = await startMailProcess(folder, {
+    PLATFORM_NOTIFY_SMTP_HOST: "127.0.0.1",
+    PLATFORM_NOTIFY_SMTP_PORT: String(smtpPort),
+    PLATFORM_NOTIFY_SMTP_TLS: "off",
   });
-  child = started;
-  for await (const line of createInterface({ input: started.stdout })) {
-    const event = JSON.parse(line) as { msg: string; listeners?: { port: number }[] };
-    if (event.msg !== "ready") continue;
-    started.stdout.resume();
-    return `http://127.0.0.1:${event.listeners![0]!.port}`;
-  }
-  throw new Error("the service did not start");
+  return mail.url;
 }
 
 /** Sends until `signal` aborts; adds the ids of acknowledged messages. */
@@ -83,10 +64,9 @@ test("kill -9 under load loses no acknowledged mail and repeats none unmarked", 
     const stop = new AbortController();
     const clients = Array.from({ length: CLIENTS }, () => send(url, acknowledged, stop.signal));
     await sleep(100 + Math.random() * 400);
-    const exited = once(child!, "exit");
-    child!.kill("SIGKILL");
+    const ended = mail!.end("SIGKILL");
     stop.abort();
-    await exited;
+    await ended;
     await Promise.all(clients);
   }
   const url = await start(sink.port);
@@ -115,7 +95,6 @@ test("kill -9 under load loses no acknowledged mail and repeats none unmarked", 
   t.diagnostic(
     `${KILLS} kills, ${acknowledged.size} acknowledged, ${deliveries.size} delivered, ${repeated.length} repeated and marked`,
   );
-  child!.kill("SIGTERM");
-  await once(child!, "exit");
+  await mail!.end("SIGTERM");
   await sink.close();
 });

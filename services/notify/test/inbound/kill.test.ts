@@ -1,13 +1,11 @@
 // A service that is killed while it receives mail, again and again: each 250 has exactly one stored message.
 import assert from "node:assert/strict";
-import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { startMailProcess, type MailProcess } from "../mail-process.ts";
 import { openSmtp } from "../smtp-client.ts";
 
 /** Kills to make; a soak sets more. */
@@ -15,47 +13,23 @@ const KILLS = Number(process.env["PLATFORM_NOTIFY_INBOUND_KILLS"] ?? 4);
 /** Mails that a service has acknowledged before it is killed. */
 const MAILS_MIN = 2;
 const CLIENTS = 8;
-const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
 const TO = "postmaster@shop.example";
 
 const folder = mkdtempSync(join(tmpdir(), "notify-inbound-kill-"));
-let child: ChildProcess | undefined;
-after(() => {
-  child?.kill("SIGKILL");
+let mail: MailProcess | undefined;
+after(async () => {
+  await mail?.end("SIGKILL");
   rmSync(folder, { recursive: true, force: true });
 });
 
-interface Listeners {
-  url: string;
-  smtpPort: number;
-}
-
-async function start(): Promise<Listeners> {
-  const started = spawn(process.execPath, [MAIN], {
-    env: {
-      PATH: process.env["PATH"],
-      NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
-      PLATFORM_NOTIFY_ADDR: "127.0.0.1:0",
-      PLATFORM_NOTIFY_DATA_DIR: folder,
-      PLATFORM_NOTIFY_FROM_DOMAIN: "shop.example",
-      PLATFORM_NOTIFY_INBOUND_PORT: "0",
-      PLATFORM_NOTIFY_INBOUND_HOST: "127.0.0.1",
-      PLATFORM_NOTIFY_INBOUND_RATE_PER_MINUTE: "0",
-      PLATFORM_NOTIFY_DNS_SERVERS: "127.0.0.1:1",
-      PLATFORM_NOTIFY_LOG_FORMAT: "json",
-    },
-    stdio: ["ignore", "pipe", "inherit"],
+async function start(): Promise<MailProcess> {
+  mail = await startMailProcess(folder, {
+    PLATFORM_NOTIFY_INBOUND_PORT: "0",
+    PLATFORM_NOTIFY_INBOUND_HOST: "127.0.0.1",
+    PLATFORM_NOTIFY_INBOUND_RATE_PER_MINUTE: "0",
+    PLATFORM_NOTIFY_DNS_SERVERS: "127.0.0.1:1",
   });
-  child = started;
-  for await (const line of createInterface({ input: started.stdout })) {
-    const event = JSON.parse(line) as { msg: string; listeners?: { name: string; port: number }[] };
-    if (event.msg !== "ready") continue;
-    started.stdout.resume();
-    const portOf = (name: string): number =>
-      event.listeners!.find((listener) => listener.name === name)!.port;
-    return { url: `http://127.0.0.1:${portOf("http")}`, smtpPort: portOf("smtp") };
-  }
-  throw new Error("the service did not start");
+  return mail;
 }
 
 /** Sends numbered mails until the connection breaks; adds the ids of the 250 replies by number. */
@@ -93,7 +67,8 @@ async function readStored(url: string): Promise<Map<string, string[]>> {
 test("kill -9 while mail arrives: each 250 has exactly one complete stored message", async (t) => {
   const replies = new Map<string, string>();
   for (let kill = 0; kill < KILLS; kill += 1) {
-    const { smtpPort } = await start();
+    const { portOf } = await start();
+    const smtpPort = portOf("smtp");
     const clients = Array.from({ length: CLIENTS }, (_, index) =>
       send(smtpPort, replies, `${kill}-${index}`),
     );
@@ -101,9 +76,7 @@ test("kill -9 while mail arrives: each 250 has exactly one complete stored messa
     await sleep(100 + Math.random() * 400);
     // A busy machine needs longer for the first of them.
     while (replies.size < before + MAILS_MIN) await sleep(10);
-    const exited = once(child!, "exit");
-    child!.kill("SIGKILL");
-    await exited;
+    await mail!.end("SIGKILL");
     await Promise.all(clients);
   }
   const { url } = await start();
@@ -115,6 +88,5 @@ test("kill -9 while mail arrives: each 250 has exactly one complete stored messa
   const raw = await (await fetch(`${url}/api/v1/inbound/messages/${id}/raw`)).text();
   assert.ok(raw.includes(`Subject: ${subject}\r\n\r\n${"Hello\r\n".repeat(500)}`));
   t.diagnostic(`${KILLS} kills, ${replies.size} acknowledged, ${stored.size} stored`);
-  child!.kill("SIGTERM");
-  await once(child!, "exit");
+  await mail!.end("SIGTERM");
 });
