@@ -31,11 +31,15 @@ const ON_ALL_RUNTIMES = globSync("services/gate/test/process/*.test.ts")
   .sort()
   .filter((file) => readFileSync(file, "utf8").includes("runtimesOfRules"));
 
+/** Every file of each service's data folder × every fault. */
+const FILE_FAULTS = globSync("{packages,services}/*/test/**/file-faults.test.ts").sort();
+
 /** The long forms, which `npm test` runs in short. */
 export const longForms: readonly TestPlan[] = [
   ...ON_ALL_RUNTIMES.map((file) => longForm(file, { PLATFORM_TEST_RUNTIMES: "all" })),
   longForm("packages/log/test/engine/kill.test.ts", { PLATFORM_KILL_ROUNDS: "200" }),
   longForm("packages/log/test/engine/fault-matrix.test.ts", { PLATFORM_FAULT_ROUNDS: "10" }),
+  ...FILE_FAULTS.map((file) => longForm(file, { PLATFORM_FAULT_ROUNDS: "3" })),
   longForm("packages/log/test/engine/crash-states.test.ts", { PLATFORM_CRASH_STATES: "20000" }),
   longForm("packages/log/test/engine/many-topics.test.ts", { PLATFORM_LOG_TOPICS: "100000" }),
   longForm("tests/nodes/nodes.test.ts", {

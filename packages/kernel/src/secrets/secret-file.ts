@@ -25,7 +25,9 @@ export function loadSecretFile<Name extends string>(
   isNeeded = false,
 ): Record<Name, string> {
   if (!existsSync(path)) {
-    if (isNeeded) throw new Error(`${path} is missing, and data is encrypted with it`);
+    if (isNeeded) throw new Error(
+        `${path} is missing: restore it from a backup, because data is encrypted with it`,
+      );
     createFile(path, names);
   }
   if (process.platform !== "win32" && (statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600);

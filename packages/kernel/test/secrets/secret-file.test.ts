@@ -33,7 +33,7 @@ test("a missing file that is needed and a damaged one are refused", () => {
   const path = join(base, "b", "secrets.json");
   assert.throws(
     () => loadSecretFile(path, ["encryption"], true),
-    /is missing, and data is encrypted/,
+    /is missing: restore it from a backup, because data is encrypted/,
   );
   assert.equal(existsSync(path), false);
   loadSecretFile(path, ["encryption"]);

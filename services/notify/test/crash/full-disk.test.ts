@@ -1,25 +1,12 @@
 // Mail on a small file system of its own that becomes full: refused as such, reported, and continued when space is free.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
+import { mountSmallDisk } from "@platform/testing/disks";
 import { startStage, until, type Stage } from "../stage.ts";
 
 const SIZE_MIB = 16;
-
-/** Mounts a file system in memory; undefined where that is not permitted. */
-function mountSmallDisk(t: TestContext): string | undefined {
-  const folder = mkdtempSync(join(tmpdir(), "notify-full-"));
-  const options = ["-t", "tmpfs", "-o", `size=${SIZE_MIB}m`, "tmpfs", folder];
-  const mounted = spawnSync("mount", options).status === 0;
-  t.after(() => {
-    if (mounted) spawnSync("umount", ["-l", folder]);
-    rmSync(folder, { recursive: true, force: true });
-  });
-  return mounted ? folder : undefined;
-}
 
 function send(stage: Stage, number: number) {
   const mail = { to: "ada@example.org", subject: `mail ${number}`, text: "x".repeat(200_000) };
@@ -27,7 +14,7 @@ function send(stage: Stage, number: number) {
 }
 
 test("a full disk is 507 and shown by readiness; acknowledged mail is there, and more is accepted once space is free", async (t) => {
-  const folder = mountSmallDisk(t);
+  const folder = mountSmallDisk(t, { mib: SIZE_MIB });
   if (folder === undefined) return t.skip("a file system cannot be mounted here");
   const ballast = join(folder, "ballast");
   writeFileSync(ballast, Buffer.alloc(6 * 1024 ** 2));

@@ -1,30 +1,17 @@
 // A broker on a small file system of its own that becomes full: refused in time, freed from inside, named at the start.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { statfsSync } from "node:fs";
 import { join } from "node:path";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fillDisk, mountSmallDisk } from "@platform/testing/disks";
 import { PulseProcess } from "../fixture/pulse-process.ts";
 
 const SIZE_MIB = 160;
 const PAYLOAD_BYTES = 700_000;
 const MESSAGES_MAX = 400;
 const DEADLINE_MS = 30_000;
-
-/** Mounts a file system in memory; undefined where that is not permitted. */
-function mountSmallDisk(t: TestContext): string | undefined {
-  const folder = mkdtempSync(join(tmpdir(), "platform-full-"));
-  const options = ["-t", "tmpfs", "-o", `size=${SIZE_MIB}m`, "tmpfs", folder];
-  const mounted = spawnSync("mount", options).status === 0;
-  t.after(() => {
-    if (mounted) spawnSync("umount", ["-l", folder]);
-    rmSync(folder, { recursive: true, force: true });
-  });
-  return mounted ? folder : undefined;
-}
 
 async function fill(pulse: PulseProcess, topic: string): Promise<string[]> {
   const acknowledged: string[] = [];
@@ -59,7 +46,7 @@ async function assertFull(pulse: PulseProcess): Promise<void> {
 }
 
 test("a full disk is reported, keeps acknowledged messages, and is freed by deletion and retention", async (t) => {
-  const folder = mountSmallDisk(t);
+  const folder = mountSmallDisk(t, { mib: SIZE_MIB });
   if (folder === undefined) {
     t.skip("needs the right to mount a file system");
     return;
@@ -93,14 +80,12 @@ test("a full disk is reported, keeps acknowledged messages, and is freed by dele
 });
 
 test("a start on a completely full disk reports the disk, not another process", async (t) => {
-  const folder = mountSmallDisk(t);
+  const folder = mountSmallDisk(t, { mib: SIZE_MIB });
   if (folder === undefined) {
     t.skip("needs the right to mount a file system");
     return;
   }
-  const { bavail, bsize } = statfsSync(folder);
-  writeFileSync(join(folder, "ballast"), Buffer.alloc(bavail * bsize - 4096));
-  spawnSync("dd", ["if=/dev/zero", `of=${join(folder, "rest")}`, "bs=1024", "count=64"]);
+  fillDisk(join(folder, "ballast"));
   const pulse = new PulseProcess(folder, {});
   t.after(() => pulse.kill());
   await assert.rejects(pulse.start(), (error: Error) => {

@@ -1,27 +1,14 @@
 // `platform up` on a disk that is full: it starts, so that data can be deleted through the services.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fillDisk, mountSmallDisk } from "@platform/testing/disks";
 import { findFreePort } from "@platform/kernel/testing";
-import { findStarted, makeFolder, run } from "../fixture/platform-process.ts";
+import { findStarted, run } from "../fixture/platform-process.ts";
 
 const SIZE_MIB = 64;
-
-/** Writes until nothing is free. */
-function fill(path: string): void {
-  const descriptor = openSync(path, "w");
-  for (let bytes = 64 * 1024; bytes >= 512; bytes /= 2) {
-    try {
-      for (;;) if (writeSync(descriptor, Buffer.alloc(bytes)) < bytes) break;
-    } catch {
-      // Smaller pieces may fit.
-    }
-  }
-  closeSync(descriptor);
-}
 
 async function waitForFull({ name, url }: { name: string; url: string }): Promise<void> {
   const endsMs = performance.now() + 20_000;
@@ -34,12 +21,8 @@ async function waitForFull({ name, url }: { name: string; url: string }): Promis
 }
 
 test("the platform starts on a full disk, says so, and supervises", async (t) => {
-  const disk = join(makeFolder(), "disk");
-  mkdirSync(disk);
-  const options = ["-t", "tmpfs", "-o", `size=${SIZE_MIB}m`, "tmpfs", disk];
-  if (spawnSync("mount", options).status !== 0)
-    return t.skip("a file system cannot be mounted here");
-  t.after(() => spawnSync("umount", ["-l", disk]));
+  const disk = mountSmallDisk(t, { mib: SIZE_MIB });
+  if (disk === undefined) return t.skip("a file system cannot be mounted here");
   const addresses = [];
   for (const name of ["gateway", "console", "sample", "mail", "identity", "tunnel", "runtime"])
     addresses.push(`--${name}-addr`, `127.0.0.1:${await findFreePort()}`);
@@ -50,7 +33,7 @@ test("the platform starts on a full disk, says so, and supervises", async (t) =>
   first.child.kill("SIGTERM");
   await first.exit;
   const ballast = join(disk, "ballast");
-  fill(ballast);
+  fillDisk(ballast);
   const second = run(args);
   const started = await second.waitFor(findStarted);
   assert.match(JSON.stringify(started), /disk of .* is full/);
@@ -68,7 +51,7 @@ test("the platform starts on a full disk, says so, and supervises", async (t) =>
   const signedIn = await signIn();
   assert.equal(signedIn.status, 200, await signedIn.text());
   // Without it, they learn why they cannot.
-  fill(join(disk, "more"));
+  fillDisk(join(disk, "more"));
   const refused = await signIn();
   assert.equal(refused.status, 507, await refused.text());
   const services = started.services.filter(({ name }) => name !== "hello");

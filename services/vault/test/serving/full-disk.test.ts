@@ -1,87 +1,60 @@
 // A disk that is really full: a file system of 48 MiB in memory.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
+import { mountSmallDisk } from "@platform/testing/disks";
 import { serve } from "./serving.ts";
 
 const MIB = 1024 * 1024;
 const SIZES = [1_000, 100_000, 2 * MIB];
 /** Consecutive refusals after which the disk counts as full. */
 const REFUSALS = 12;
-const skip =
-  process.platform === "linux" && process.getuid?.() === 0
-    ? false
-    : "mounting a file system in memory needs root on Linux";
-
-/** Its folder; `undefined`, and the test is skipped, if it cannot be mounted, for example in a container. */
-function mountSmallDisk(t: TestContext): string | undefined {
-  const folder = mkdtempSync(join(tmpdir(), "vault-disk-"));
-  const disk = join(folder, "disk");
-  mkdirSync(disk);
-  const mounted = spawnSync("/bin/mount", ["-t", "tmpfs", "-o", "size=48m", "none", disk]);
-  t.after(() => {
-    spawnSync("/bin/umount", ["--lazy", disk]);
-    rmSync(folder, { recursive: true, force: true });
-  });
-  if (mounted.status === 0) return disk;
-  t.skip(`a file system in memory cannot be mounted: ${String(mounted.stderr ?? mounted.error)}`);
-  return undefined;
-}
-
-test(
-  "on a full disk puts are refused, reads continue, and after kill -9 exactly the acknowledged objects are present",
-  { skip },
-  async (t) => {
-    const folder = mountSmallDisk(t);
-    // Anywhere else it would fill the disk of the machine.
-    if (folder === undefined) return;
-    const env = { PLATFORM_VAULT_DISK_RESERVE: "0", PLATFORM_VAULT_ENABLE_AUDIT: "false" };
-    const ballast = join(folder, "ballast");
-    writeFileSync(ballast, Buffer.alloc(6 * MIB));
-    await using serving = await serve({ folder, env });
-    const { s3, vault } = serving;
-    await s3.must("PUT", "/full");
-    const acknowledged = new Map<string, string>();
-    const refused = new Map<string, number>();
-    for (let number = 0, inARow = 0; inARow < REFUSALS; number += 1) {
-      const body = randomBytes(SIZES[number % SIZES.length]!);
-      const key = `/full/${number}`;
-      const answer = await s3.send("PUT", key, { body });
-      if (answer.status === 200) {
-        inARow = 0;
-        acknowledged.set(key, createHash("sha256").update(body).digest("hex"));
-        continue;
-      }
-      inARow += 1;
-      assert.ok([503, 507].includes(answer.status), `${answer.status} ${answer.text}`);
-      assert.match(answer.text, /<Message>.{20,}<\/Message>/);
-      refused.set(key, answer.status);
+test("on a full disk puts are refused, reads continue, and after kill -9 exactly the acknowledged objects are present", async (t) => {
+  const folder = mountSmallDisk(t, { mib: 48 });
+  // Anywhere else it would fill the disk of the machine.
+  if (folder === undefined) return t.skip("a file system cannot be mounted here");
+  const env = { PLATFORM_VAULT_DISK_RESERVE: "0", PLATFORM_VAULT_ENABLE_AUDIT: "false" };
+  const ballast = join(folder, "ballast");
+  writeFileSync(ballast, Buffer.alloc(6 * MIB));
+  await using serving = await serve({ folder, env });
+  const { s3, vault } = serving;
+  await s3.must("PUT", "/full");
+  const acknowledged = new Map<string, string>();
+  const refused = new Map<string, number>();
+  for (let number = 0, inARow = 0; inARow < REFUSALS; number += 1) {
+    const body = randomBytes(SIZES[number % SIZES.length]!);
+    const key = `/full/${number}`;
+    const answer = await s3.send("PUT", key, { body });
+    if (answer.status === 200) {
+      inARow = 0;
+      acknowledged.set(key, createHash("sha256").update(body).digest("hex"));
+      continue;
     }
-    t.diagnostic(
-      `${acknowledged.size} puts succeeded; refused: ${[...refused.values()].join(" ")}`,
-    );
-    assert.ok(acknowledged.size > 10);
-    const checkAll = async () => {
-      for (const [key, hash] of acknowledged) {
-        const { body } = await s3.must("GET", key);
-        assert.equal(createHash("sha256").update(body).digest("hex"), hash, key);
-      }
-      for (const key of refused.keys()) assert.equal((await s3.send("GET", key)).status, 404, key);
-    };
-    await checkAll();
-    await vault.kill();
-    rmSync(ballast);
-    await vault.start();
-    await checkAll();
-    const [first] = acknowledged.keys();
-    await s3.must("DELETE", first!);
-    await s3.must("PUT", "/full/again", { body: "there is room" });
-  },
-);
+    inARow += 1;
+    assert.ok([503, 507].includes(answer.status), `${answer.status} ${answer.text}`);
+    assert.match(answer.text, /<Message>.{20,}<\/Message>/);
+    refused.set(key, answer.status);
+  }
+  t.diagnostic(`${acknowledged.size} puts succeeded; refused: ${[...refused.values()].join(" ")}`);
+  assert.ok(acknowledged.size > 10);
+  const checkAll = async () => {
+    for (const [key, hash] of acknowledged) {
+      const { body } = await s3.must("GET", key);
+      assert.equal(createHash("sha256").update(body).digest("hex"), hash, key);
+    }
+    for (const key of refused.keys()) assert.equal((await s3.send("GET", key)).status, 404, key);
+  };
+  await checkAll();
+  await vault.kill();
+  rmSync(ballast);
+  await vault.start();
+  await checkAll();
+  const [first] = acknowledged.keys();
+  await s3.must("DELETE", first!);
+  await s3.must("PUT", "/full/again", { body: "there is room" });
+});
 
 test("where only the reserve is left, puts are refused with 507; reading and deleting go on", async () => {
   const env = { PLATFORM_VAULT_ENABLE_AUDIT: "false" };
