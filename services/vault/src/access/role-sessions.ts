@@ -67,10 +67,12 @@ export class RoleSessions implements Collector {
     this.#options = options;
     this.#journal = new SessionJournal(options.path, () => this.#listStored());
     for (const session of this.#journal.read()) this.#adopt(session);
-    const { damagedLines: damaged } = this.#journal;
-    if (damaged > 0) {
-      options.log.warn("damaged records of session keys were skipped: their holders renew them", {
-        damaged,
+    const { damage } = this.#journal;
+    if (damage !== undefined) {
+      options.log.error("session keys were lost: their holders have to get new ones", {
+        path: options.path,
+        reason: damage,
+        remedy: "restore the file from a backup that is as new, or leave it: keys are renewed",
       });
     }
   }

@@ -64,7 +64,9 @@ export function loadMasterKey(path: string, isNeeded = false): Buffer {
   }
   if (process.platform !== "win32" && (statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600);
   const key = readFileSync(path);
-  if (key.length !== KEY_BYTES) throw new Error(`${path} is not a key of ${KEY_BYTES} bytes`);
+  if (key.length !== KEY_BYTES) {
+    throw new Error(`${path} is not a key of ${KEY_BYTES} bytes: restore it from a backup`);
+  }
   return key;
 }
 

@@ -1,14 +1,16 @@
 // The journal of session keys: a file of checksummed lines, appended with one sync for all waiting writers, and rewritten
-// when most of its lines are obsolete.
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+// when most of its lines are obsolete. A mark beside it shows what it held, so that a lost part is noticed.
+import { copyFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
 import { replaceFile } from "@platform/kernel/files";
 import { z } from "zod";
+import { EMPTY_FILE, extendState, JournalMark, type FileState } from "./journal-mark.ts";
 
 /** First line of a file: format and version. */
 const HEAD = "platform-vault session keys 1";
+const OTHER_HEAD = /^platform-vault session keys \d+$/;
 /** Obsolete lines that are tolerated in addition to as many as there are keys. */
 const OBSOLETE_LINES_MAX = 1_000;
 
@@ -53,37 +55,48 @@ type JournalRecord = z.output<typeof recordSchema>;
 /** The file. A resolved append means that the record is on disk. */
 export class SessionJournal {
   readonly #path: string;
+  readonly #mark: JournalMark;
   readonly #listLive: () => Iterable<StoredSession>;
   #pending: string[] = [];
   /** The next write, which all appends until its start share. */
   #next: Promise<void> | undefined;
   #last: Promise<void> = Promise.resolve();
   #lines = 0;
-  /** Lines that could not be read at the start. */
-  damagedLines = 0;
+  #state: FileState = EMPTY_FILE;
+  /** The loss that `read` has found. */
+  damage: string | undefined;
 
   /** `listLive` returns the keys that a rewritten file keeps. */
   constructor(path: string, listLive: () => Iterable<StoredSession>) {
     this.#path = path;
+    this.#mark = new JournalMark(path);
     this.#listLive = listLive;
   }
 
-  /** Reads the keys that have not ended. A torn last line is what a crash leaves; damaged lines are skipped and counted. */
+  /**
+   * Reads the keys that have not ended. Damaged lines are skipped: `damage` describes what is lost, and the file is kept as
+   * `.damaged` before it is changed. Throws if another version has written it.
+   */
   read(): StoredSession[] {
     mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 });
-    if (!existsSync(this.#path)) return [];
-    const [head, ...lines] = readFileSync(this.#path, "utf8").split("\n");
-    if (head !== HEAD) throw new Error(`${this.#path}: unknown format ${JSON.stringify(head)}`);
-    const found = new Map<string, StoredSession>();
-    for (const line of lines) {
-      if (line === "") continue;
-      this.#lines++;
-      const record = decode(line);
-      if (record === undefined) this.damagedLines++;
-      else if ("issued" in record) found.set(record.issued.accessKey, record.issued);
-      else for (const accessKey of record.ended) found.delete(accessKey);
+    const bytes = existsSync(this.#path) ? readFileSync(this.#path) : Buffer.alloc(0);
+    const [head = "", ...lines] = bytes.toString("utf8").split("\n");
+    if (head !== HEAD && OTHER_HEAD.test(head)) {
+      throw new Error(
+        `${this.#path} was written by another version ("${head}"): run that one, or remove the file, which ends all session keys`,
+      );
     }
-    return [...found.values()];
+    // A line that a crash has cut was not acknowledged; the mark shows others.
+    const { sessions, damaged } = readLines(lines.slice(0, -1));
+    this.#lines = lines.length;
+    this.#state = extendState(EMPTY_FILE, bytes);
+    this.damage = this.#mark.findLoss(bytes);
+    if (damaged > 0) this.damage ??= `damaged lines: ${damaged}`;
+    if (this.damage === undefined) return sessions;
+    if (bytes.length > 0) copyFileSync(this.#path, `${this.#path}.damaged`);
+    // The next record rewrites it.
+    this.#lines = Number.POSITIVE_INFINITY;
+    return sessions;
   }
 
   /** Appends a record; resolves when it is on disk. */
@@ -112,21 +125,48 @@ export class SessionJournal {
       return;
     }
     // The leading newline ends a line that an earlier failed write may have left incomplete.
-    await appendSynced(this.#path, `\n${lines.join("\n")}\n`);
+    const text = Buffer.from(`\n${lines.join("\n")}\n`);
+    const size = await appendSynced(this.#path, text);
     this.#lines += lines.length;
+    // Otherwise a failed write has left bytes that the mark does not cover.
+    this.#state =
+      size === this.#state.bytes + text.length
+        ? extendState(this.#state, text)
+        : extendState(EMPTY_FILE, readFileSync(this.#path));
+    this.#mark.save(this.#state);
   }
 
   async #rewrite(lines: readonly string[]): Promise<void> {
-    await replaceFile(this.#path, `${[HEAD, ...lines].join("\n")}\n`);
+    const text = Buffer.from(`${[HEAD, ...lines].join("\n")}\n`);
+    const next = extendState(EMPTY_FILE, text);
+    this.#mark.announce(this.#state, next);
+    await replaceFile(this.#path, text);
     this.#lines = lines.length;
+    this.#state = next;
+    this.#mark.save(next);
   }
 }
 
-async function appendSynced(path: string, text: string): Promise<void> {
+function readLines(lines: readonly string[]): { sessions: StoredSession[]; damaged: number } {
+  const found = new Map<string, StoredSession>();
+  let damaged = 0;
+  for (const line of lines) {
+    if (line === "") continue;
+    const record = decode(line);
+    if (record === undefined) damaged++;
+    else if ("issued" in record) found.set(record.issued.accessKey, record.issued);
+    else for (const accessKey of record.ended) found.delete(accessKey);
+  }
+  return { sessions: [...found.values()], damaged };
+}
+
+// Returns the size of the file.
+async function appendSynced(path: string, text: Buffer): Promise<number> {
   const file = await open(path, "a", 0o600);
   try {
     await file.writeFile(text);
     await file.datasync();
+    return (await file.stat()).size;
   } finally {
     await file.close();
   }
