@@ -11,6 +11,7 @@ const END = "# end";
 const END_NOTE = `The last line is: ${END}`;
 /** Checksum of the values, so that a flipped bit does not pass for another secret in silence. */
 const SUM_LINE = /^# sum ([0-9a-f]{64})$/m;
+const SUM_NOTE = "Before it is a checksum.";
 const LINE = /^([A-Z][A-Z0-9_]*)=([A-Za-z0-9_.~+/=-]+)$/;
 
 /** The secrets that a service needs. */
@@ -88,7 +89,10 @@ async function readStored(path: string): Promise<Map<string, string>> {
   for (const [index, line] of text.split(/\r?\n/).entries()) {
     if (line === "" || line.startsWith("#")) continue;
     const match = LINE.exec(line);
-    if (match === null) throw new Error(`${path}:${index + 1}: expected NAME=value`);
+    if (match === null)
+      throw new Error(
+        `${path}:${index + 1}: expected NAME=value: correct the line, or restore the file from a backup`,
+      );
     stored.set(match[1]!, match[2]!);
   }
   return stored;
@@ -108,19 +112,24 @@ function requireEnd(path: string, text: string): void {
 // A partly written file would lock the operator out.
 function writeStored(path: string, stored: ReadonlyMap<string, string>): void {
   const lines = [...stored].map(([name, value]) => `${name}=${value}\n`);
-  const head = `# Generated on the first start. These credentials grant full access. ${END_NOTE}\n`;
+  const head = `# Generated on the first start. These credentials grant full access. ${END_NOTE} ${SUM_NOTE}\n`;
   replaceFileSync(path, `${head}${lines.join("")}# sum ${sumOf(stored)}\n${END}\n`);
 }
 
-// Returns true if the checksum is another one, and stores the present one. Files of earlier versions, or of the operator, have none.
+// Returns true if the checksum is another one or damaged, and stores the present one. Files of earlier versions, or of the
+// operator, have none.
 function acknowledgeChange(path: string, stored: ReadonlyMap<string, string>): boolean {
   if (stored.size === 0) return false;
   const text = readFileSync(path, "utf8");
   const written = SUM_LINE.exec(text)?.[1];
-  const sum = sumOf(stored);
-  if (written === undefined || written === sum) return false;
+  const line = `# sum ${sumOf(stored)}`;
+  if (written === undefined ? !text.includes(SUM_NOTE) : line === `# sum ${written}`) return false;
+  const isThere = written !== undefined;
   try {
-    replaceFileSync(path, text.replace(SUM_LINE, `# sum ${sum}`));
+    replaceFileSync(
+      path,
+      isThere ? text.replace(SUM_LINE, line) : text.replace(/^# end$/m, `${line}\n${END}`),
+    );
   } catch {
     // It is reported again at the next start.
   }
