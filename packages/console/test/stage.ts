@@ -19,6 +19,7 @@ import { createLogger } from "@platform/kernel/log";
 import { MetricRegistry } from "@platform/kernel/metrics";
 import { systemClock, type Clock } from "@platform/kernel/time";
 import { createTracer } from "@platform/kernel/trace";
+import { z } from "zod";
 import type { ServiceId } from "@platform/console/contract";
 import { ServiceConsole, type ServiceConsoleOptions } from "../src/service/service-console.ts";
 
@@ -137,6 +138,7 @@ export async function startStage(
           path: "/api/v1/{path*}",
           summary: "Sample",
           bodyKind: "bytes",
+          answer: z.object({ path: z.string(), caller: z.string() }),
           handle: ({ path, caller }) => {
             reached.push(`${method} ${path}`);
             return { path, caller: caller.kind };

@@ -1,6 +1,6 @@
 // Sign-in through identity: the start and the callback of the browser; sign-out by identity.
 import { toPlatformError } from "@platform/kernel/errors";
-import { defineRoute, type ApiRoute } from "@platform/kernel/http";
+import { NO_BODY, defineRoute, type ApiRoute } from "@platform/kernel/http";
 import type { SecretBox } from "@platform/kernel/secrets";
 import type { Clock } from "@platform/kernel/time";
 import { generateRandomCodeVerifier, generateRandomNonce, generateRandomState } from "oauth4webapi";
@@ -29,7 +29,7 @@ export function createOidcRoutes(options: OidcRouteOptions): ApiRoute[] {
   const { client, cookie, sessions, box, isSecure, clock } = options;
   // Lax: the way back from identity begins on another site.
   const state = new ConsoleCookie("platform_console_sign_in", { isSecure, sameSite: "Lax" });
-  const own = { method: "GET", tag: "Console", access: "public", answerType: "text/html" } as const;
+  const own = { method: "GET", tag: "Console", access: "public", answer: NO_BODY } as const;
   return [
     defineRoute({
       ...own,
@@ -90,6 +90,7 @@ export function createOidcRoutes(options: OidcRouteOptions): ApiRoute[] {
       bodyKind: "bytes",
       bodyBytesMax: LOGOUT_BYTES_MAX,
       status: 200,
+      answer: NO_BODY,
       problems: {
         400: "The logout token is not valid",
         503: "Identity or the store of sessions does not answer",

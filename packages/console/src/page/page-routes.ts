@@ -1,5 +1,5 @@
 // Serves the page below /ui/.
-import { isNotModified, defineRoute, type ApiRoute } from "@platform/kernel/http";
+import { bytes, NO_BODY, isNotModified, defineRoute, type ApiRoute } from "@platform/kernel/http";
 import type { Bundle, Encoding, PageFile } from "./bundle.ts";
 
 /** Policy of the page: only its own files, no inline code, no string that becomes markup. */
@@ -22,7 +22,7 @@ const INDEX = "index.html";
 
 /** Creates the routes. */
 export function createPageRoutes(bundle: Bundle): ApiRoute[] {
-  const own = { method: "GET", tag: "Console", access: "public", answerType: "text/html" } as const;
+  const own = { method: "GET", tag: "Console", access: "public" } as const;
   const problems = { 503: `The page is being built, or is missing: ${BUILD_COMMAND}` };
   return [
     defineRoute({
@@ -30,12 +30,14 @@ export function createPageRoutes(bundle: Bundle): ApiRoute[] {
       path: "/ui",
       summary: "Redirect to the web console",
       status: 308,
+      answer: NO_BODY,
       handle: () => new Response(null, { status: 308, headers: { Location: "/ui/" } }),
     }),
     defineRoute({
       ...own,
       path: "/ui/",
       summary: "The web console",
+      answer: bytes("text/html"),
       problems,
       handle: ({ headers }) => answerFile(bundle, INDEX, headers),
     }),
@@ -43,6 +45,7 @@ export function createPageRoutes(bundle: Bundle): ApiRoute[] {
       ...own,
       path: "/ui/{path*}",
       summary: "Files and pages of the web console",
+      answer: bytes("text/html"),
       problems: { ...problems, 404: "There is no such file" },
       handle: ({ headers, params }) => answerFile(bundle, params["path"] ?? "", headers),
     }),

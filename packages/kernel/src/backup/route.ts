@@ -4,7 +4,13 @@ import { PassThrough, Readable, type Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { ReadableStream } from "node:stream/web";
 import { PlatformError } from "../errors/index.ts";
-import { alreadyAnswered, createTokenCheck, defineRoute, type ApiRoute } from "../http/index.ts";
+import {
+  alreadyAnswered,
+  bytes,
+  createTokenCheck,
+  defineRoute,
+  type ApiRoute,
+} from "../http/index.ts";
 import type { Logger } from "../log/index.ts";
 import type { MetricRegistry } from "../metrics/index.ts";
 import type { Clock } from "../time/index.ts";
@@ -51,7 +57,7 @@ export function createBackupRoute(options: BackupRouteOptions): ApiRoute {
     description:
       "Requires `backup_token` as a bearer token. The archive contains everything that was acknowledged before the request, and private keys. One backup at a time.",
     tag: "Operation",
-    answerType: "application/x-tar",
+    answer: bytes("application/x-tar"),
     access: "public",
     requires: "token",
     problems: { 401: "Not the backup token", 403: "Disabled", 409: "A backup is in progress" },

@@ -249,7 +249,7 @@ export class AdminFeeds {
       path: ATTENTION_PATH,
       isRoutine: true,
       summary: "Conditions that need an operator, most severe first",
-      answer: z.array(attentionSchema).readonly(),
+      answer: z.array(attentionSchema),
       handle: async () => {
         await this.refresh();
         return this.#attention.items;

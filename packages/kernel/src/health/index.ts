@@ -1,4 +1,6 @@
 // Liveness and readiness of a service: its state, named checks with a timeout, and the probe bodies.
+import { z } from "zod";
+
 export { describeFullDisk, FULL_DISK } from "./full-disk.ts";
 
 /** State of the service. Readiness requires `ready` and all checks to pass. */
@@ -10,22 +12,32 @@ export type HealthState = "starting" | "ready" | "draining";
  */
 export type HealthCheck = (signal: AbortSignal) => Promise<string | undefined> | string | undefined;
 
-/** Result of a check. */
-export interface CheckReport {
-  status: "UP" | "DOWN";
-  detail?: string;
-}
+const upOrDown = z.enum(["UP", "DOWN"]);
 
 /** The JSON body of both probes. */
-export interface HealthBody {
-  status: "UP" | "DOWN";
-  service: string;
-  version: string;
-  /** If the status is DOWN: all checks by name, and `lifecycle` if it is the cause. */
-  checks?: Record<string, CheckReport>;
-  /** On readiness, if the service is ready but needs an operator's attention: short texts by name. */
-  warnings?: Record<string, string>;
-}
+export const healthBody = z
+  .object({
+    status: upOrDown,
+    service: z.string(),
+    version: z.string(),
+    checks: z
+      .record(z.string(), z.object({ status: upOrDown, detail: z.string().optional() }))
+      .optional()
+      .describe("If the status is DOWN: all checks by name, and `lifecycle` if it is the cause."),
+    warnings: z
+      .record(z.string(), z.string())
+      .optional()
+      .describe(
+        "On readiness, if the service is ready but needs an operator's attention: short texts by name.",
+      ),
+  })
+  .meta({ id: "Health" });
+
+/** The JSON body of both probes. */
+export type HealthBody = z.infer<typeof healthBody>;
+
+/** Result of a check. */
+export type CheckReport = NonNullable<HealthBody["checks"]>[string];
 
 /** Response of a probe. */
 export interface HealthAnswer {

@@ -4,17 +4,18 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { HttpBindings } from "@hono/node-server";
 import { Hono } from "hono";
 import { PlatformError } from "../errors/index.ts";
-import type { HealthAnswer } from "../health/index.ts";
+import { healthBody, type HealthAnswer } from "../health/index.ts";
 import { needScope } from "../identity/caller.ts";
 import { METRICS_CONTENT_TYPE } from "../metrics/index.ts";
 import type { ApiOptions } from "./api-options.ts";
 import { runInTrace } from "../trace/index.ts";
 import { createDirectDispatcher } from "./direct.ts";
 import { createDocsPage, type DocsPage } from "./docs/page.ts";
-import { buildOpenApi, type JsonObject } from "./openapi.ts";
+import { bytes, BytesAnswer, formatJson, StatusAnswer, toStatusAnswer } from "./answer.ts";
+import { buildOpenApi, openApiAnswer, type JsonObject } from "./openapi.ts";
 import { readInput } from "./request-input.ts";
 import { compareSpecificity, toDocumentedPath, toRouterPath } from "./path.ts";
-import { defineRoute, StatusAnswer, type ApiRoute } from "./route.ts";
+import { defineRoute, type ApiRoute } from "./route.ts";
 import {
   admitCaller,
   createObserver,
@@ -148,32 +149,32 @@ async function runRoute(
       request,
       rawResponse: scope.outgoing,
     });
-    return createResponse(result, route.status, answerHeaders);
+    return createResponse(route, result, answerHeaders);
   } finally {
     reservation?.release();
   }
 }
 
-function createResponse(result: unknown, status: number | undefined, headers: Headers): Response {
+function createResponse(route: ApiRoute, result: unknown, headers: Headers): Response {
   if (result instanceof Response) return result;
-  if (result instanceof StatusAnswer) return createResponse(result.body, result.status, headers);
-  if (result === undefined) return new Response(null, { status: status ?? 204, headers });
-  const isBytes = result instanceof Uint8Array;
-  if (!headers.has("content-type")) {
-    headers.set(
-      "content-type",
-      isBytes
-        ? "application/octet-stream"
-        : typeof result === "string"
-          ? "text/plain; charset=utf-8"
-          : "application/json",
-    );
+  const { status, body: value } = toStatusAnswer(route, result);
+  if (value === undefined) return new Response(null, { status, headers });
+  const { type, body } = formatBody(route, value);
+  if (!headers.has("content-type")) headers.set("content-type", type);
+  return new Response(body, { status, headers });
+}
+
+function formatBody(
+  route: ApiRoute,
+  value: unknown,
+): { type: string; body: string | Uint8Array<ArrayBuffer> } {
+  if (!(route.answer instanceof BytesAnswer)) {
+    return { type: "application/json", body: formatJson(route, value) };
   }
-  const body =
-    isBytes || typeof result === "string"
-      ? (result as string | Uint8Array<ArrayBuffer>)
-      : JSON.stringify(result);
-  return new Response(body, { status: status ?? 200, headers });
+  const { mediaType } = route.answer;
+  return typeof value === "string"
+    ? { type: `${mediaType}; charset=utf-8`, body: value }
+    : { type: mediaType, body: value as Uint8Array<ArrayBuffer> };
 }
 
 function answerUnmatched(scope: RoutedScope, method: string): Response {
@@ -218,15 +219,15 @@ function createOwnRoutes(
 ): ApiRoute[] {
   const { health, metrics, docsAccess = DOCS_ACCESS } = options;
   const { metricsAccess = METRICS_ACCESS } = options;
-  const probe = (answer: HealthAnswer): Response =>
-    Response.json(answer.body, { status: answer.status });
-  const own = { method: "GET", tag: "Operation", answerType: "application/json" } as const;
+  const probe = ({ status, body }: HealthAnswer) => new StatusAnswer(status, body);
+  const own = { method: "GET", tag: "Operation" } as const;
   return [
     defineRoute({
       ...own,
       path: "/healthz",
       summary: "Liveness: the process responds",
       access: "public",
+      answer: healthBody,
       handle: () => probe(health.live()),
     }),
     defineRoute({
@@ -234,14 +235,16 @@ function createOwnRoutes(
       path: "/readyz",
       summary: "Readiness: the service accepts requests",
       access: "public",
-      problems: { 503: "Starting, draining, or a dependency is unavailable (same body as 200)" },
+      description: "503 while starting or draining, or if a dependency is unavailable.",
+      status: [200, 503],
+      answer: healthBody,
       handle: async () => probe(await health.ready()),
     }),
     defineRoute({
       ...own,
       path: "/metrics",
       summary: "Metrics in Prometheus text format",
-      answerType: "text/plain",
+      answer: bytes("text/plain"),
       access: { local: true, token: options.metricsToken, otherwise: metricsAccess },
       handle: async () =>
         new Response(await metrics.render(), { headers: { "Content-Type": METRICS_CONTENT_TYPE } }),
@@ -250,7 +253,7 @@ function createOwnRoutes(
       ...own,
       path: "/api/docs",
       summary: "API documentation (HTML)",
-      answerType: "text/html",
+      answer: bytes("text/html"),
       access: docsAccess,
       requires: docsAccess === "public" ? "public" : "caller",
       handle: () => new Response(page.html, { headers: page.headers }),
@@ -261,6 +264,7 @@ function createOwnRoutes(
       summary: "API documentation (OpenAPI)",
       access: docsAccess,
       requires: docsAccess === "public" ? "public" : "caller",
+      answer: openApiAnswer,
       handle: () => openApi(),
     }),
   ];
@@ -275,6 +279,7 @@ function createFontRoutes({ docsAccess = DOCS_ACCESS }: ApiOptions, page: DocsPa
       summary: "A font of the documentation",
       isRoutine: true,
       access: docsAccess,
+      answer: bytes("font/woff2"),
       handle: () => new Response(body, { headers }),
     }),
   );

@@ -3,9 +3,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { PlatformError } from "../errors/index.ts";
 import type { ApiOptions } from "./api-options.ts";
+import { formatJson, toStatusAnswer } from "./answer.ts";
 import { mapLegacyPath } from "./path.ts";
 import { checkBody, checkContentCoding, checkJsonType, parseJson } from "./request-input.ts";
-import { StatusAnswer, type ApiRoute, type DirectExchange, type HeaderReader } from "./route.ts";
+import type { ApiRoute, DirectExchange, HeaderReader } from "./route.ts";
 import {
   admitCaller,
   formatProblem,
@@ -97,13 +98,9 @@ async function run(
 }
 
 function toJsonAnswer(route: ApiRoute, result: unknown) {
-  const answer =
-    result instanceof StatusAnswer ? result : { status: route.status ?? 200, body: result };
-  return {
-    status: answer.status,
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(answer.body),
-  };
+  const { status, body } = toStatusAnswer(route, result);
+  const headers = { "content-type": "application/json" };
+  return { status, headers, body: formatJson(route, body) };
 }
 
 // The HTTP parser enforces the declared length.

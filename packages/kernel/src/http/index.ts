@@ -1,4 +1,5 @@
 // The HTTP API of a service: operations, guard, listener, and common parts of operations.
+export { bytes, NO_BODY, StatusAnswer, type AnswerOf } from "./answer.ts";
 export { createApi, type Api } from "./api.ts";
 export type { ApiOptions } from "./api-options.ts";
 export { findOutflow } from "./connections.ts";
@@ -14,7 +15,6 @@ export {
   alreadyAnswered,
   defineDirectRoute,
   defineRoute,
-  StatusAnswer,
   type Access,
   type ApiMethod,
   type ApiRoute,

@@ -1,5 +1,6 @@
 // The OpenAPI 3.1 document of an API, generated from its routes' schemas. https://spec.openapis.org/oas/v3.1.1.html
 import { z } from "zod";
+import { BytesAnswer, NO_BODY } from "./answer.ts";
 import type { ApiRoute } from "./route.ts";
 
 /** A JSON object. */
@@ -11,6 +12,9 @@ export interface OpenApiInfo {
   version: string;
   description?: string;
 }
+
+/** The document as an answer. */
+export const openApiAnswer = z.record(z.string(), z.unknown()).describe("An OpenAPI 3.1 document");
 
 const PROBLEM_SCHEMA: JsonObject = {
   type: "object",
@@ -108,17 +112,21 @@ function describeRequirement({ access, requires }: ApiRoute): JsonObject {
 }
 
 function describeAnswers(route: ApiRoute, components: Components): JsonObject {
-  const status = route.status ?? (route.answer === undefined && !route.answerType ? 204 : 200);
+  const { answer } = route;
+  const [status = answer === NO_BODY ? 204 : 200, ...others] = [route.status ?? []].flat();
   const success: JsonObject = { description: "Success" };
-  if (status !== 204) {
-    const schema = route.answer === undefined ? {} : components.convert(route.answer, "output");
-    success["content"] = { [route.answerType ?? "application/json"]: { schema } };
+  if (answer instanceof BytesAnswer) {
+    success["content"] = { [answer.mediaType]: {} };
+  } else if (answer !== NO_BODY && answer !== undefined) {
+    success["content"] = { "application/json": { schema: components.convert(answer, "output") } };
   }
   const problem = (description: string): JsonObject => ({
     description,
     content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } },
   });
-  const answers: JsonObject = { [status]: success };
+  const answers: JsonObject = Object.fromEntries(
+    [status, ...others].map((code) => [code, success]),
+  );
   const problems = { ...listCommonProblems(route), ...route.problems };
   for (const [code, text] of Object.entries(problems)) answers[code] = problem(text);
   answers["default"] = problem("Any error");

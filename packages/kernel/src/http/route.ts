@@ -1,6 +1,7 @@
 // Definition of an operation: its path, schemas, responses and handler.
 import type { ServerResponse } from "node:http";
 import type { z } from "zod";
+import type { AnswerOf, Success } from "./answer.ts";
 import type { Caller } from "../identity/caller.ts";
 import type { Logger } from "../log/index.ts";
 import type { Span } from "../trace/index.ts";
@@ -84,7 +85,7 @@ export interface AuthorizedRequest extends GuardedRequest {
 }
 
 /** An operation of an API. `path` is absolute, with parameters in braces: `/api/v1/users/{id}`. */
-export interface ApiRoute {
+export interface ApiRoute extends Success {
   readonly method: ApiMethod;
   readonly path: string;
   readonly summary: string;
@@ -114,34 +115,16 @@ export interface ApiRoute {
   readonly isDirect?: boolean;
   /** Maximum size of the request body; overrides the maximum of the API. */
   readonly bodyBytesMax?: number;
-  /** Success status; default 200, or 204 if the handler returns undefined. */
-  readonly status?: number;
-  /** Schema of the response body, for types and documentation. */
-  readonly answer?: z.ZodType;
-  /** Media type of the response in the documentation; default JSON. Strings are sent as text. */
-  readonly answerType?: string;
   /** Documented problem statuses with their meaning. */
   readonly problems?: Readonly<Record<number, string>>;
   /**
-   * Handles a request. Plain values are sent as JSON, strings as text, undefined as 204, a Response unchanged. Errors
-   * are thrown as PlatformError.
+   * Handles a request, and returns what `answer` declares: the value of the schema or a `StatusAnswer`; text, bytes or a
+   * `Response`, which is sent unchanged; or undefined. Errors are thrown as PlatformError.
    */
   readonly handle: (exchange: Exchange<never, never, never>) => unknown;
 }
 
 type Output<S, Otherwise> = S extends z.ZodType ? z.output<S> : Otherwise;
-type Answer<A> = A extends z.ZodType ? z.input<A> | Response | StatusAnswer : unknown;
-
-/** Result of handlers whose JSON response has another status than the route's. */
-export class StatusAnswer {
-  readonly status: number;
-  readonly body: object;
-
-  constructor(status: number, body: object) {
-    this.status = status;
-    this.body = body;
-  }
-}
 
 /** Result of handlers that write `rawResponse` themselves. `status` is the status sent, for logs and metrics. */
 export function alreadyAnswered(status = 200): Response {
@@ -153,7 +136,7 @@ export function defineRoute<
   P extends z.ZodType | undefined = undefined,
   Q extends z.ZodType | undefined = undefined,
   B extends z.ZodType | undefined = undefined,
-  A extends z.ZodType | undefined = undefined,
+  A extends Success["answer"] = undefined,
   K extends BodyKind = "json",
 >(
   route: Omit<ApiRoute, "handle" | "params" | "query" | "body" | "answer" | "bodyKind"> & {
@@ -168,25 +151,26 @@ export function defineRoute<
         Output<Q, undefined>,
         K extends "bytes" ? Uint8Array<ArrayBuffer> : Output<B, undefined>
       >,
-    ) => Answer<A> | Promise<Answer<A>>;
+    ) => AnswerOf<A> | Promise<AnswerOf<A>>;
   },
 ): ApiRoute {
   return route as ApiRoute;
 }
 
 /**
- * Defines an operation for thousands of requests per second: no path parameters, no query, a JSON body, and a plain
- * object as the response. A listener with the API's `intercept` handles it with node's request and response, at about a
+ * Defines an operation for thousands of requests per second: no path parameters, no query, a JSON body, and a
+ * JSON response. A listener with the API's `intercept` handles it with node's request and response, at about a
  * third of the CPU time of other operations; the behaviour is the same.
  */
-export function defineDirectRoute<B extends z.ZodType>(
+export function defineDirectRoute<B extends z.ZodType, A extends Success["answer"] = undefined>(
   route: Omit<
     ApiRoute,
-    "handle" | "params" | "query" | "body" | "answer" | "answerType" | "bodyKind" | "isDirect"
+    "handle" | "params" | "query" | "body" | "answer" | "bodyKind" | "isDirect"
   > & {
     readonly body: B;
-    readonly handle: (exchange: DirectExchange<z.output<B>>) => Promise<object>;
+    readonly answer?: A;
+    readonly handle: (exchange: DirectExchange<z.output<B>>) => Promise<AnswerOf<A>>;
   },
 ): ApiRoute {
-  return { ...route, isDirect: true };
+  return { ...(route as unknown as ApiRoute), isDirect: true };
 }

@@ -1,6 +1,7 @@
 // WebSockets in the documentation of an API. The upgrade itself is handled by the listener (`onUpgrade`).
 import type { z } from "zod";
 import { PlatformError } from "../errors/index.ts";
+import { NO_BODY } from "./answer.ts";
 import { defineRoute, type ApiRoute } from "./route.ts";
 
 /** A path that accepts only WebSocket connections. */
@@ -23,6 +24,7 @@ export function defineUpgradeRoute({ problems = {}, ...options }: UpgradeRouteOp
     ...options,
     method: "GET",
     status: 101,
+    answer: NO_BODY,
     problems: { ...problems, 426: "The request is not a WebSocket upgrade" },
     handle: () => {
       throw new PlatformError("upgrade_required", "This path accepts only WebSocket connections.", {

@@ -10,9 +10,11 @@ import { HealthRegistry } from "@platform/kernel/health";
 import {
   createApi,
   createEtag,
+  bytes,
   defineRoute,
   isNotModified,
   listenHttp,
+  NO_BODY,
   pageQuery,
   readPage,
   requireIfMatch,
@@ -65,6 +67,7 @@ const routes = [
     access: (caller) => {
       if (caller.kind !== "operator") throw new PlatformError("forbidden", "operators only");
     },
+    answer: NO_BODY,
     handle: () => undefined,
   }),
   defineRoute({
@@ -72,6 +75,7 @@ const routes = [
     path: "/api/v1/users/me",
     summary: "Oneself",
     access: "public",
+    answer: bytes("text/plain"),
     handle: ({ caller }) => caller.kind,
   }),
   defineRoute({
@@ -88,6 +92,7 @@ const routes = [
     path: "/api/v1/broken",
     summary: "Fails",
     access: "public",
+    answer: z.object({}),
     handle: () => {
       throw new Error("the password is hunter2");
     },
@@ -97,6 +102,7 @@ const routes = [
     path: "/api/v1/peer",
     summary: "Who asks",
     access: "public",
+    answer: z.object({ kind: z.string(), address: z.string().optional() }),
     handle: ({ peer }) => peer,
   }),
   defineRoute({
@@ -104,6 +110,7 @@ const routes = [
     path: "/api/v1/figures",
     summary: "Asked every few seconds",
     isRoutine: true,
+    answer: z.array(z.number()),
     handle: () => [],
   }),
   defineRoute({
@@ -111,6 +118,7 @@ const routes = [
     path: "/api/v1/trees",
     summary: "A recursive body",
     body: tree,
+    answer: z.object({ count: z.int() }),
     handle: ({ body }) => ({ count: body.children.length }),
   }),
 ];
@@ -440,6 +448,23 @@ describe("an API", () => {
     }
   });
 
+  test("the OpenAPI document shows the declared success of each operation", async () => {
+    const { paths } = (await (await ask("/api/docs/openapi.json")).json()) as {
+      paths: Record<string, Record<string, { responses: Record<string, { content?: object }> }>>;
+    };
+    const read = (path: string, method: string) =>
+      Object.entries(paths[path]![method]!.responses)
+        .filter(([, { content = {} }]) => !("application/problem+json" in content))
+        .map(([status, { content = {} }]) => [status, ...Object.keys(content)]);
+    assert.deepEqual(read("/api/v1/users", "post"), [["201", "application/json"]]);
+    assert.deepEqual(read("/api/v1/users/{id}", "delete"), [["204"]]);
+    assert.deepEqual(read("/api/v1/users/me", "get"), [["200", "text/plain"]]);
+    assert.deepEqual(read("/readyz", "get"), [
+      ["200", "application/json"],
+      ["503", "application/json"],
+    ]);
+  });
+
   test("the documentation page complies with its own policy and loads no external resources", async () => {
     const answer = await ask("/api/docs");
     const html = await answer.text();
@@ -469,7 +494,13 @@ describe("an API", () => {
   });
 
   test("a duplicate route is rejected when the API is created", () => {
-    const twice = defineRoute({ method: "GET", path: "/healthz", summary: "", handle: () => "" });
+    const twice = defineRoute({
+      method: "GET",
+      path: "/healthz",
+      summary: "",
+      answer: NO_BODY,
+      handle: () => undefined,
+    });
     assert.throws(
       () =>
         createApi({
@@ -497,6 +528,7 @@ test("the signal of a handler is aborted when its client disconnects", async () 
     path: "/api/v1/wait",
     summary: "Waits",
     access: "public",
+    answer: NO_BODY,
     handle: async ({ signal }) => {
       gone = new Promise((resolve) => signal.addEventListener("abort", resolve));
       arrived();

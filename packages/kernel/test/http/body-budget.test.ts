@@ -27,12 +27,13 @@ async function start(t: TestContext): Promise<{ url: string; budget: BodyBudget 
   const resource = { service: "test", version: "1" };
   const ids = createIdSource({ clock: systemClock });
   const operation = { method: "POST", access: "public", body: z.unknown() } as const;
+  const answer = z.object({ ok: z.boolean() });
   const handle = async () => ({ ok: true });
   const api = createApi({
     ...resource,
     routes: [
-      defineDirectRoute({ ...operation, path: "/direct", summary: "Direct", handle }),
-      defineRoute({ ...operation, path: "/routed", summary: "Routed", handle }),
+      defineDirectRoute({ ...operation, path: "/direct", summary: "Direct", answer, handle }),
+      defineRoute({ ...operation, path: "/routed", summary: "Routed", answer, handle }),
     ],
     guard: () => ({ kind: "anonymous" }),
     bodyBudget: budget,

@@ -43,7 +43,14 @@ async function start(t: TestContext) {
         summary: "Take a note",
         body: z.strictObject({ text: z.string().max(20), at: z.int().default(7) }),
         bodyBytesMax: 64,
-        status: 201,
+        status: [201, 202],
+        answer: z.object({
+          text: z.string(),
+          at: z.int().optional(),
+          caller: z.string().optional(),
+          path: z.string().optional(),
+          agent: z.string().nullable().optional(),
+        }),
         handle: async ({ body, caller, headers, path }) => {
           if (body.text === "busy") throw createRetryLaterError("overloaded", "Later.", 3);
           if (body.text === "later") return new StatusAnswer(202, { text: "queued" });

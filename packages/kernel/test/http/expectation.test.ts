@@ -5,7 +5,13 @@ import { test, type TestContext } from "node:test";
 import { z } from "zod";
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import { HealthRegistry } from "@platform/kernel/health";
-import { createApi, defineDirectRoute, defineRoute, listenHttp } from "@platform/kernel/http";
+import {
+  createApi,
+  defineDirectRoute,
+  defineRoute,
+  listenHttp,
+  NO_BODY,
+} from "@platform/kernel/http";
 import { createIdSource } from "@platform/kernel/ids";
 import { createLogger } from "@platform/kernel/log";
 import { MetricRegistry } from "@platform/kernel/metrics";
@@ -15,7 +21,7 @@ import { createTracer } from "@platform/kernel/trace";
 const body = z.object({ text: z.string() });
 
 async function listen(t: TestContext): Promise<number> {
-  const route = { tag: "T", summary: "s", body } as const;
+  const route = { tag: "T", summary: "s", body, answer: body } as const;
   const api = createApi({
     service: "test",
     version: "1.0.0",
@@ -37,12 +43,14 @@ async function listen(t: TestContext): Promise<number> {
         tag: "T",
         summary: "s",
         bodyKind: "bytes",
+        answer: z.object({ size: z.int() }),
         handle: (call) => ({ size: call.body.length }),
       }),
       defineRoute({
         ...route,
         method: "POST",
         path: "/api/v1/own",
+        answer: NO_BODY,
         authorize: () => {
           throw new PlatformError("forbidden");
         },

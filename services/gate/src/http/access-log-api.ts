@@ -95,7 +95,6 @@ export function createAccessLogRoutes(controller: Controller): ApiRoute[] {
         next_cursor: z.string().nullable(),
         enabled: z.boolean().meta({ description: "false if no route has `access_log`" }),
       }),
-      answerType: "application/json",
       problems: { 503: "The access log cannot be read" },
       handle: async ({ query: wanted }) => {
         const { accessLog } = controller.state.globals;

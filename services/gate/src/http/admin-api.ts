@@ -25,7 +25,7 @@ const UNBUILT: readonly [methods: readonly ApiMethod[], path: string, summary: s
 
 /** Creates the admin routes. */
 export function createAdminRoutes(options: RoutesApiOptions): ApiRoute[] {
-  const own = { tag: "Operation", answerType: "application/json" } as const;
+  const own = { tag: "Operation" } as const;
   return [
     defineRoute({
       ...own,
@@ -69,7 +69,6 @@ function defineUnbuilt(method: ApiMethod, path: string, summary: string): ApiRou
     tag: "Not available yet",
     summary,
     bodyKind: "bytes",
-    answerType: "application/json",
     problems: { 501: "Not available yet" },
     handle: () => {
       throw new PlatformError("not_available_yet", `this endpoint is ${NOT_AVAILABLE_YET}`);

@@ -47,7 +47,7 @@ const shownSchema = z.object({
 
 /** Creates the endpoints for API keys. */
 export function createApiKeyRoutes(access: AccessControl): ApiRoute[] {
-  const own = { tag: "API keys", answerType: "application/json" } as const;
+  const own = { tag: "API keys" } as const;
   const byId = { ...own, path: `${PATH}/{id}`, params: z.object({ id: z.string().max(64) }) };
   const problems = { 404: "The key does not exist" };
   return [

@@ -39,7 +39,6 @@ export function createCacheRoutes({ cache, metrics }: CacheRoutesOptions): ApiRo
       path: "/api/v1/admin/cache",
       summary: "Use of the response cache",
       description: "One cache serves all workers. Totals count since the gateway started.",
-      answerType: "application/json",
       answer: z.object({
         entries: z.int().describe("Stored responses"),
         bytes: z.int().describe("Memory in use"),
@@ -70,7 +69,6 @@ export function createCacheRoutes({ cache, metrics }: CacheRoutesOptions): ApiRo
       description:
         "The prefix matches by whole segments, with or without its percent-encoding; `/` matches all. Applies to all workers at once, and to responses that are being received.",
       query,
-      answerType: "application/json",
       answer: z.object({
         status: z.string(),
         entries_invalidated: z.int(),

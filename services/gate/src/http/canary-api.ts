@@ -24,7 +24,6 @@ export function createCanaryRoutes({ controller, canaries }: RoutesApiOptions): 
       summary,
       description: "The ID is in `status.canary` of the route in `GET /api/v1/routes`.",
       params: z.object({ id: z.string() }),
-      answerType: "application/json",
       answer: z.object({ phase: z.string(), weight: z.number() }),
       problems: { 404: "No route with a canary has this ID" },
       handle: (exchange) => {

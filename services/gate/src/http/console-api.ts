@@ -29,7 +29,6 @@ export function createConsoleRoutes(
       ...own,
       method: "GET",
       summary: "Snapshot of routes, connections and metrics",
-      answerType: "application/json",
       handle: ({ answerHeaders, caller }) => {
         const etag = tagRoutes(controller, caller);
         answerHeaders.set("ETag", etag);
@@ -48,7 +47,6 @@ export function createConsoleRoutes(
       bodyKind: "bytes",
       bodyBytesMax: JSON_BODY_BYTES_MAX,
       problems: { 400: "The routes are not valid" },
-      answerType: "application/json",
       handle: async (exchange) => {
         const { routes } = readJsonBody(exchange.body, exchange.headers, syncSchema);
         const report = await controller.replaceRoutes(routes, readChangeRequest(exchange));

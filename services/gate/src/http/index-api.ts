@@ -1,7 +1,7 @@
 // Pages for programs on this machine, if no route matches: the index at `/`, and the way to the console.
 import { readFile } from "node:fs/promises";
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, type ApiRoute } from "@platform/kernel/http";
+import { bytes, defineRoute, type ApiRoute } from "@platform/kernel/http";
 
 const POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; font-src data:; base-uri 'none'; frame-ancestors 'none'";
@@ -13,7 +13,7 @@ export function createIndexRoute(readPath: () => string | undefined): ApiRoute {
     path: "/",
     tag: "Operation",
     summary: "The page of index_file",
-    answerType: "text/html",
+    answer: bytes("text/html"),
     problems: { 404: "index_file is not set, or does not exist" },
     handle: async () => {
       const path = readPath();

@@ -24,7 +24,6 @@ export function createPolicyRoutes(access: AccessControl): ApiRoute[] {
     method: "POST",
     tag: "Access",
     bodyKind: "bytes",
-    answerType: "application/json",
     answer,
   } as const;
   return [

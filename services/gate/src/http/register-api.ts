@@ -39,7 +39,6 @@ export function createRegisterRoute(controller: Controller): ApiRoute {
       "The prefix of an endpoint's route is its path before the first parameter, and its `paths` are the paths of the endpoints. Further members of an endpoint are fields of its route.",
     bodyKind: "bytes",
     bodyBytesMax: JSON_BODY_BYTES_MAX,
-    answerType: "application/json",
     answer: z.object({ registered: z.int(), removed: z.int() }),
     problems: {
       400: "The registration is invalid; nothing has changed",

@@ -34,7 +34,6 @@ export function createRouteSeriesRoutes(
       description:
         "Every attempt counts for its target, also one that is retried at another; one that fails got no response, a 5xx, or one of `outlier_statuses`. Times are those from the start of an attempt, with the wait for a connection, to the response head; attempts without a response have none. Points of a second are kept for five minutes, of ten seconds for three hours, of five minutes for a day. `targets` is empty for a route with more than 64, and for routes beyond 1 000 targets in all.",
       query,
-      answerType: "application/json",
       answer: z.object({
         step: z.number().meta({ description: "seconds between two points" }),
         from: z.number().meta({ description: "time of the first point, epoch ms" }),

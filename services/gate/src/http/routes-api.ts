@@ -1,6 +1,6 @@
 // GET, POST and DELETE /api/v1/routes.
 import { PlatformError } from "@platform/kernel/errors";
-import { type ApiRoute, createEtag, defineRoute } from "@platform/kernel/http";
+import { bytes, type ApiRoute, createEtag, defineRoute } from "@platform/kernel/http";
 import type { Caller } from "@platform/kernel/identity";
 import * as z from "zod";
 import { type RouteConfig, routeSchema } from "../config/route.ts";
@@ -99,7 +99,6 @@ export function createRouteRoutes(options: RoutesApiOptions): ApiRoute[] {
       summary: "List the active routes",
       description:
         "The ETag covers all routes without their status, `status.etag` one of them; changes accept either in If-Match. Callers with only the scope `gate:read` see `[redacted]` in place of values that can be secrets, and a tag of what they see.",
-      answerType: "application/json",
       handle: ({ answerHeaders, caller }) => {
         answerHeaders.set("ETag", tagRoutes(controller, caller));
         return viewRoutes(options, caller);
@@ -111,7 +110,7 @@ export function createRouteRoutes(options: RoutesApiOptions): ApiRoute[] {
       summary: "Register a route, or replace the one with its prefix and host",
       bodyKind: "bytes",
       bodyBytesMax: JSON_BODY_BYTES_MAX,
-      answerType: "text/plain",
+      answer: bytes("text/plain"),
       problems,
       handle: async (exchange) => {
         const route = readJsonBody(exchange.body, exchange.headers, routeSchema);
@@ -128,7 +127,6 @@ export function createRouteRoutes(options: RoutesApiOptions): ApiRoute[] {
       summary: "Check a route, and show its difference, without any change",
       bodyKind: "bytes",
       bodyBytesMax: JSON_BODY_BYTES_MAX,
-      answerType: "application/json",
       problems,
       handle: async (exchange) => {
         const route = readJsonBody(exchange.body, exchange.headers, routeSchema);
@@ -142,7 +140,7 @@ export function createRouteRoutes(options: RoutesApiOptions): ApiRoute[] {
       method: "DELETE",
       summary: "Remove a route",
       query: deleteQuery,
-      answerType: "text/plain",
+      answer: bytes("text/plain"),
       problems: { ...problems, 404: "The route does not exist" },
       handle: async (exchange) => {
         const { host = "", methods = "" } = exchange.query;

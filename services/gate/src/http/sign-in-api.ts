@@ -1,6 +1,6 @@
 // Pages of browser sign-in below /_platform/oidc/: login, callback and logout.
 import { PlatformError, toPlatformError } from "@platform/kernel/errors";
-import { type ApiRoute, defineRoute } from "@platform/kernel/http";
+import { bytes, type ApiRoute, defineRoute } from "@platform/kernel/http";
 import * as z from "zod";
 import { checkTarget, type OidcSignIn, SIGN_IN_SECONDS } from "../sign-in/oidc-sign-in.ts";
 import {
@@ -25,7 +25,7 @@ const PAGE_HEADERS = {
 
 /** Creates the pages. */
 export function createSignInRoutes(signIn: OidcSignIn): ApiRoute[] {
-  const own = { method: "GET", tag: "Sign-in", answerType: "text/html" } as const;
+  const own = { method: "GET", tag: "Sign-in", answer: bytes("text/html") } as const;
   return [
     defineRoute({
       ...own,

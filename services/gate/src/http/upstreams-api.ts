@@ -26,7 +26,7 @@ type Upstream = z.infer<typeof upstream>;
 
 /** Creates the endpoints. */
 export function createUpstreamRoutes(options: RoutesApiOptions): ApiRoute[] {
-  const own = { method: "GET", tag: "Operation", answerType: "application/json" } as const;
+  const own = { method: "GET", tag: "Operation" } as const;
   return [
     defineRoute({
       ...own,

@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { EgressFetch } from "@platform/kernel/egress";
 import { PlatformError } from "@platform/kernel/errors";
 import {
+  bytes,
   createEtag,
   createValidationError,
   defineRoute,
@@ -248,7 +249,7 @@ function createReceivedRoutes({ store, forwarder }: InboundParts): ApiRoute[] {
       method: "GET",
       path: "/api/v1/inbound/messages/{id}/raw",
       summary: "The message as it was received, with trace fields",
-      answerType: "message/rfc822",
+      answer: bytes("message/rfc822"),
       handle: async ({ params }) => {
         const { id } = await find(params["id"]!);
         const content = await store.readContent(id);

@@ -1,7 +1,7 @@
 // The development inbox: list, read, raw, HTML view, delete.
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, pageQuery, type ApiRoute } from "@platform/kernel/http";
+import { bytes, defineRoute, pageQuery, type ApiRoute } from "@platform/kernel/http";
 import type { InboxRow } from "../database/inbox.ts";
 import type { Inbox, InboxItem } from "../inbox/inbox.ts";
 import { parseMail, renderView } from "../inbox/view.ts";
@@ -80,7 +80,7 @@ export function createInboxRoutes(inbox: Inbox | undefined): ApiRoute[] {
       method: "GET",
       path: "/api/v1/inbox/{id}/raw",
       summary: "The message as it would be sent",
-      answerType: "message/rfc822",
+      answer: bytes("message/rfc822"),
       handle: async ({ params }) => {
         return respondRaw((await read(params["id"]!)).content);
       },
@@ -90,7 +90,7 @@ export function createInboxRoutes(inbox: Inbox | undefined): ApiRoute[] {
       method: "GET",
       path: "/api/v1/inbox/{id}/html",
       summary: "HTML view of a message, without scripts and remote content",
-      answerType: "text/html",
+      answer: bytes("text/html"),
       query: viewQuery,
       handle: async ({ params, query }) =>
         respondView(await renderView((await read(params["id"]!)).content), query),

@@ -1,6 +1,7 @@
 // Stored messages: list, status with events, cancel, send again; content and checks.
 import { z } from "zod";
 import {
+  bytes,
   defineRoute,
   pageQuery,
   readPage,
@@ -173,7 +174,7 @@ function createContentRoutes({ contents, checkMail }: MessageRoutesOptions): Api
       ...operation,
       path: "/api/v1/messages/{id}/raw",
       summary: "A mail as its first recipient gets it",
-      answerType: "message/rfc822",
+      answer: bytes("message/rfc822"),
       handle: async ({ params, caller }) =>
         respondRaw((await contents.readMail(params["id"]!, visibleClient(caller))).bytes),
     }),
@@ -181,7 +182,7 @@ function createContentRoutes({ contents, checkMail }: MessageRoutesOptions): Api
       ...operation,
       path: "/api/v1/messages/{id}/html",
       summary: "HTML view of a mail, without scripts and remote content",
-      answerType: "text/html",
+      answer: bytes("text/html"),
       query: viewQuery,
       handle: async ({ params, query, caller }) => {
         const { bytes } = await contents.readMail(params["id"]!, visibleClient(caller));

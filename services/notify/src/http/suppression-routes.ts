@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import {
+  bytes,
   createValidationError,
   defineRoute,
   pageQuery,
@@ -65,7 +66,7 @@ export function createSuppressionRoutes(suppressions: Suppressions, clock: Clock
       method: "GET",
       path: "/api/v1/suppression/export",
       summary: "Export all entries as CSV",
-      answerType: "text/csv",
+      answer: bytes("text/csv"),
       handle: async () =>
         new Response(streamCsv(suppressions), {
           headers: {

@@ -1,7 +1,7 @@
 // Previews of templates, saved or not, and test sends.
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, StatusAnswer, type ApiRoute } from "@platform/kernel/http";
+import { bytes, defineRoute, StatusAnswer, type ApiRoute } from "@platform/kernel/http";
 import type { Clock } from "@platform/kernel/time";
 import { templateRequest } from "../send/request.ts";
 import type { Sender } from "../send/sender.ts";
@@ -70,7 +70,7 @@ export function createTemplatePreviewRoutes(options: TemplatePreviewOptions): Ap
       method: "GET",
       path: "/api/v1/templates/{name}/previews/{id}",
       summary: "HTML of a rendered draft, without scripts and remote content",
-      answerType: "text/html",
+      answer: bytes("text/html"),
       query: viewQuery,
       handle: ({ params, query, caller }) => {
         const html = drafts.read(clientOf(caller), params["id"]!);

@@ -1,6 +1,12 @@
 // Links and images of tracked messages: open to all holders.
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, type ApiRoute, type Peer, type RateLimit } from "@platform/kernel/http";
+import {
+  bytes,
+  defineRoute,
+  type ApiRoute,
+  type Peer,
+  type RateLimit,
+} from "@platform/kernel/http";
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
 import type { TrackedDelivery, TrackedType, Tracking } from "../tracking/tracking.ts";
@@ -37,7 +43,7 @@ export function createTrackingRoutes(options: TrackingRoutesOptions): ApiRoute[]
       ...operation,
       path: "/open/{token}",
       summary: "Image of a tracked message",
-      answerType: "image/gif",
+      answer: bytes("image/gif"),
       handle: async (visit) => {
         await record(options, "opened", visit);
         return new Response(PIXEL, {

@@ -1,6 +1,7 @@
 // Unsubscribe links: GET shows a page and changes nothing, POST unsubscribes (RFC 8058). Both are open to all holders.
 import { PlatformError } from "@platform/kernel/errors";
 import {
+  bytes,
   createValidationError,
   defineRoute,
   type ApiRoute,
@@ -38,7 +39,7 @@ export function createUnsubscribeRoutes(options: UnsubscribeRoutesOptions): ApiR
     tag: "Unsubscribing",
     access: "public",
     path: "/unsubscribe/{token}",
-    answerType: "text/html",
+    answer: bytes("text/html"),
     problems: { 404: "The link is not valid (a page)", 429: "Too many invalid links (a page)" },
   } as const;
   // All invalid links get the same answer, whatever is wrong with them.

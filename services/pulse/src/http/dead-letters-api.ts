@@ -104,7 +104,6 @@ export function createDeadLettersRoutes(options: DeadLetterRoutesOptions): ApiRo
       description: CHOICE_NOTE,
       access: admission.managers,
       body: deleteBody,
-      answerType: "application/json",
       handle: async ({ body, caller }) => {
         const { found, next } = await findLetters(options, caller, body);
         const items = [];

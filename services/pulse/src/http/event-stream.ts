@@ -1,6 +1,7 @@
 // Subscribing by server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 import type { ServerResponse } from "node:http";
 import {
+  bytes,
   alreadyAnswered,
   defineRoute,
   findOutflow,
@@ -43,7 +44,7 @@ export function createEventStreamRoute(options: EventStreamOptions): ApiRoute {
       "acknowledged by POST /api/v1/ack or POST /api/v1/nack within `ack_wait_ms`, at most `prefetch` at a time. " +
       "Browsers may send their token as `access_token`.",
     tag: "Subscribe",
-    answerType: "text/event-stream",
+    answer: bytes("text/event-stream"),
     problems: {
       429: "The user has too many subscribers",
       503: "The limit of subscribers is reached",

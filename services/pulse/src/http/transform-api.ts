@@ -1,7 +1,7 @@
 // The transform of a topic over HTTP: describe, set, delete, and try a module on the latest messages.
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, requirePreconditions, type ApiRoute } from "@platform/kernel/http";
+import { bytes, defineRoute, requirePreconditions, type ApiRoute } from "@platform/kernel/http";
 import type { Caller } from "@platform/kernel/identity";
 import { readText } from "../message.ts";
 import { readLatest } from "../store/read-latest.ts";
@@ -54,7 +54,7 @@ export function createTransformRoutes(options: TransformRoutesOptions): ApiRoute
       ...module,
       method: "POST",
       summary: "Set the WebAssembly module that transforms payloads; an empty body deletes it",
-      answerType: "text/plain",
+      answer: bytes("text/plain"),
       handle: async ({ params, body, caller }) => {
         const topic = await ensureTopic(options, caller, params["topic"]!);
         if (body.length === 0) {

@@ -1,12 +1,20 @@
 // Captured requests as an HTTP archive (HAR 1.2), which browsers and other tools import.
+import { z } from "zod";
 import { VERSION } from "../config.ts";
 import type { Detail } from "./describe.ts";
 
 type Header = readonly [name: string, value: string];
 type Body = NonNullable<Detail["request"]>["body"];
 
+/** An archive. */
+export const harSchema = z
+  .object({ log: z.record(z.string(), z.unknown()) })
+  .meta({ id: "Har", description: "An HTTP archive (HAR 1.2)." });
+
+type Har = z.infer<typeof harSchema>;
+
 /** Formats requests as an archive. `origin` is the tunnel's public URL. Credentials are already hidden. */
-export function formatHar(requests: readonly Detail[], origin: string): object {
+export function formatHar(requests: readonly Detail[], origin: string): Har {
   return {
     log: {
       version: "1.2",

@@ -12,7 +12,7 @@ import { z } from "zod";
 import type { CaptureStore } from "../capture/capture-store.ts";
 import type { CapturedRequest } from "../capture/captured-request.ts";
 import { describe, detailSchema, matches, summarize, summarySchema } from "../capture/describe.ts";
-import { formatHar } from "../capture/har.ts";
+import { formatHar, harSchema } from "../capture/har.ts";
 import { editsSchema } from "../capture/replay-request.ts";
 import type { TunnelRow } from "../database/schema.ts";
 import type { TunnelStore } from "../name/tunnel-store.ts";
@@ -32,8 +32,18 @@ const SEARCH_WORDS_MAX = 8;
 /** Requests of one archive; those of larger rings are exported one by one. */
 const HAR_REQUESTS_MAX = 200;
 
+const HAR_DISPOSITION = ["content-disposition", 'attachment; filename="tunnel.har"'] as const;
+
 const format = z.enum(["json", "har"]).default("json").meta({
   description: "har: an HTTP archive (HAR 1.2).",
+});
+const pageSchema = z.object({
+  requests: z.array(summarySchema),
+  captured: z.int().meta({ description: "Captured requests of the tunnel." }),
+  next_cursor: z
+    .string()
+    .nullable()
+    .meta({ description: "Continues with older requests; null at the end." }),
 });
 /** Path of the stream of captured requests. */
 export const REQUEST_STREAM_PATH = "/api/v1/tunnels/{id}/requests/ws";
@@ -83,16 +93,9 @@ export function createRequestRoutes(options: RequestRoutesOptions): ApiRoute[] {
       summary: "List captured requests, newest first",
       params: idParams,
       query: listQuery,
-      answer: z.object({
-        requests: z.array(summarySchema),
-        captured: z.int().meta({ description: "Captured requests of the tunnel." }),
-        next_cursor: z
-          .string()
-          .nullable()
-          .meta({ description: "Continues with older requests; null at the end." }),
-      }),
+      answer: z.union([pageSchema, harSchema]),
       problems: { 404: "No such tunnel" },
-      handle: ({ params, query, caller }) => {
+      handle: ({ params, query, caller, answerHeaders }) => {
         const tunnel = findTunnel(store, params.id, caller);
         const nowMs = clock.now();
         const words = readWords(query);
@@ -102,7 +105,8 @@ export function createRequestRoutes(options: RequestRoutesOptions): ApiRoute[] {
         const page = found.slice(0, query.limit);
         if (query.format === "har") {
           const details = page.slice(0, HAR_REQUESTS_MAX).map((entry) => describe(entry, nowMs));
-          return answerHar(formatHar(details.reverse(), formatUrl(tunnel)));
+          answerHeaders.set(...HAR_DISPOSITION);
+          return formatHar(details.reverse(), formatUrl(tunnel));
         }
         return {
           requests: page.map((entry) => summarize(entry, nowMs)),
@@ -130,12 +134,14 @@ export function createRequestRoutes(options: RequestRoutesOptions): ApiRoute[] {
       summary: "Get a captured request with its messages",
       params: requestParams,
       query: z.object({ format }),
-      answer: detailSchema,
+      answer: z.union([detailSchema, harSchema]),
       problems: { 404: "No such tunnel, or the request is no longer captured" },
-      handle: ({ params, query, caller }) => {
+      handle: ({ params, query, caller, answerHeaders }) => {
         const tunnel = findTunnel(store, params.id, caller);
         const detail = describe(find(tunnel, params.reqID), clock.now());
-        return query.format === "har" ? answerHar(formatHar([detail], formatUrl(tunnel))) : detail;
+        if (query.format !== "har") return detail;
+        answerHeaders.set(...HAR_DISPOSITION);
+        return formatHar([detail], formatUrl(tunnel));
       },
     }),
     defineRoute({
@@ -183,13 +189,4 @@ export function expectSameOrigin(headers: HeaderReader): void {
 function expectCaptured(entry: CapturedRequest | undefined): CapturedRequest {
   if (entry !== undefined) return entry;
   throw new PlatformError("not_found", "There is no such captured request; it may be evicted.");
-}
-
-function answerHar(archive: object): Response {
-  return new Response(JSON.stringify(archive), {
-    headers: {
-      "content-type": "application/json",
-      "content-disposition": 'attachment; filename="tunnel.har"',
-    },
-  });
 }

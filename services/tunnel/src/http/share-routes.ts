@@ -1,6 +1,6 @@
 // Operations on share links.
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, type ApiRoute } from "@platform/kernel/http";
+import { defineRoute, NO_BODY, type ApiRoute } from "@platform/kernel/http";
 import type { Clock } from "@platform/kernel/time";
 import { z } from "zod";
 import type { ShareRow, TunnelRow } from "../database/schema.ts";
@@ -107,6 +107,7 @@ export function createShareRoutes({
       path: "/api/v1/tunnels/{id}/shares/{shareID}",
       summary: "Revoke a link, also for browsers that have opened it",
       params: z.object({ id: z.string().max(64), shareID: z.string().max(64) }),
+      answer: NO_BODY,
       problems: { 404: "No such tunnel or link" },
       handle: async ({ params, caller, headers }) => {
         expectSameOrigin(headers);

@@ -1,6 +1,6 @@
 // Operations of the operator: cutting subjects off.
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, type ApiRoute } from "@platform/kernel/http";
+import { defineRoute, NO_BODY, type ApiRoute } from "@platform/kernel/http";
 import { needScope } from "@platform/kernel/identity";
 import { z } from "zod";
 import { ADMIN_SCOPE } from "../identity.ts";
@@ -48,6 +48,7 @@ export function createSubjectRoutes({ subjects, onCutOff }: SubjectRoutesOptions
       path: "/api/v1/subjects/{subject}/cut-off",
       summary: "Admit a subject again",
       params,
+      answer: NO_BODY,
       problems: { 404: "The subject is not cut off" },
       handle: async ({ params: { subject } }) => {
         if (!(await subjects.readmit(subject))) {

@@ -1,6 +1,6 @@
 // Operations on tunnels.
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, type ApiRoute } from "@platform/kernel/http";
+import { defineRoute, NO_BODY, type ApiRoute } from "@platform/kernel/http";
 import type { Caller } from "@platform/kernel/identity";
 import { z } from "zod";
 import type { TunnelRow } from "../database/schema.ts";
@@ -108,6 +108,7 @@ export function createTunnelRoutes(options: TunnelRoutesOptions): ApiRoute[] {
       path: "/api/v1/tunnels/{id}",
       summary: "Delete a tunnel and disconnect its client",
       params: idParams,
+      answer: NO_BODY,
       problems: { 404: "No such tunnel" },
       handle: async ({ params, caller }) => {
         const row = findTunnel(store, params.id, caller);

@@ -1,6 +1,6 @@
 // Objects in the admin API: read, describe, write, delete.
 import { PlatformError } from "@platform/kernel/errors";
-import { type ApiRoute, defineRoute } from "@platform/kernel/http";
+import { bytes, type ApiRoute, defineRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import { S3Error } from "../../model/s3-error.ts";
 import {
@@ -126,7 +126,7 @@ function createGetRoute(
     access: "guarded",
     params,
     query: extendQuery(readQuery),
-    answerType: "application/octet-stream",
+    answer: bytes("application/octet-stream"),
     problems: { ...OBJECT_PROBLEMS, 416: "The range is beyond the object." },
     handle: async (request) => {
       const { method, headers } = request;

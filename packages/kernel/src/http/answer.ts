@@ -1,0 +1,87 @@
+// Bodies of successful responses, as operations declare them.
+import { isDeepStrictEqual } from "node:util";
+import { z } from "zod";
+
+/** Successful responses of an operation. */
+export interface Success {
+  /**
+   * Status; default 200, or 204 with `NO_BODY`. If there are several, the first is that of plain values; the others are
+   * sent by `StatusAnswer` or in a `Response`.
+   */
+  readonly status?: number | readonly [number, ...number[]];
+  /** Body: a schema of JSON, `bytes(mediaType)`, or `NO_BODY`. */
+  readonly answer?: BodyAnswer;
+}
+
+type BodyAnswer = z.ZodType | BytesAnswer | typeof NO_BODY;
+
+/** A body that is not JSON. */
+export class BytesAnswer {
+  readonly mediaType: string;
+
+  constructor(mediaType: string) {
+    this.mediaType = mediaType;
+  }
+}
+
+/** Declares a body that is not JSON. The handler returns text, bytes or a `Response`. */
+export function bytes(mediaType: string): BytesAnswer {
+  return new BytesAnswer(mediaType);
+}
+
+/** Declares responses without a body. The handler returns undefined, or a `Response` such as a redirect. */
+export const NO_BODY = Symbol("no body");
+
+/** Result of handlers whose JSON response has another status than the first of the route. */
+export class StatusAnswer<Body = unknown> {
+  readonly status: number;
+  readonly body: Body;
+
+  constructor(status: number, body: Body) {
+    this.status = status;
+    this.body = body;
+  }
+}
+
+/** Results of a handler with this answer. */
+export type AnswerOf<A> = A extends z.ZodType
+  ? Unchanged<z.input<A>> | StatusAnswer<Unchanged<z.input<A>>>
+  : A extends BytesAnswer
+    ? string | Uint8Array | Response
+    : A extends typeof NO_BODY
+      ? void | Response
+      : unknown;
+
+/** The same value with read-only lists: an answer is written, and not changed. */
+type Unchanged<T> = T extends readonly (infer Item)[]
+  ? readonly Unchanged<Item>[]
+  : T extends object
+    ? { readonly [Name in keyof T]: Unchanged<T[Name]> }
+    : T;
+
+// Set by the test runner. In production, no request pays for the check.
+const isChecked = process.env["PLATFORM_CHECK_ANSWERS"] === "true";
+
+/** Returns the status and the body of a handler's result, which is not a `Response`. */
+export function toStatusAnswer({ answer, status }: Success, result: unknown): StatusAnswer {
+  if (result instanceof StatusAnswer) return result;
+  const isEmpty = answer === NO_BODY || (answer === undefined && result === undefined);
+  const [first = isEmpty ? 204 : 200] = [status ?? []].flat();
+  return new StatusAnswer(first, result);
+}
+
+/** Formats a JSON body. In tests, throws if it has another shape than declared, or members that are not declared. */
+export function formatJson(
+  { answer, method, path }: Success & { method: string; path: string },
+  body: unknown,
+): string {
+  const json = JSON.stringify(body);
+  if (!isChecked || !(answer instanceof z.ZodType)) return json;
+  const value: unknown = JSON.parse(json);
+  const { data, error } = answer.safeParse(value);
+  if (error === undefined && isDeepStrictEqual(data, value)) return json;
+  const fault = error === undefined ? "members that are not declared" : z.prettifyError(error);
+  throw new TypeError(`${method} ${path}: the answer does not match its schema: ${fault}`, {
+    cause: { value, data },
+  });
+}
