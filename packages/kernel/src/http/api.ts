@@ -168,13 +168,14 @@ function formatBody(
   route: ApiRoute,
   value: unknown,
 ): { type: string; body: string | Uint8Array<ArrayBuffer> } {
-  if (!(route.answer instanceof BytesAnswer)) {
-    return { type: "application/json", body: formatJson(route, value) };
+  if (route.answer instanceof BytesAnswer) {
+    const { mediaType } = route.answer;
+    if (typeof value === "string") return { type: `${mediaType}; charset=utf-8`, body: value };
+    if (value instanceof Uint8Array) {
+      return { type: mediaType, body: value as Uint8Array<ArrayBuffer> };
+    }
   }
-  const { mediaType } = route.answer;
-  return typeof value === "string"
-    ? { type: `${mediaType}; charset=utf-8`, body: value }
-    : { type: mediaType, body: value as Uint8Array<ArrayBuffer> };
+  return { type: "application/json", body: formatJson(route, value) };
 }
 
 function answerUnmatched(scope: RoutedScope, method: string): Response {

@@ -6,7 +6,7 @@ export { findOutflow } from "./connections.ts";
 export { createEtag, isNotModified, requireIfMatch, requirePreconditions } from "./etag.ts";
 export { listenHttp, type HttpListener, type ListenAddress, type ListenOptions } from "./listen.ts";
 export { type JsonObject } from "./openapi.ts";
-export { pageQuery, readPage, type PagedList } from "./page.ts";
+export { nextCursor, pageQuery, readPage, type PagedList } from "./page.ts";
 export * from "./parts.ts";
 export { mapLegacyPath } from "./path.ts";
 export { RateLimit } from "./rate-limit.ts";

@@ -115,11 +115,15 @@ function describeAnswers(route: ApiRoute, components: Components): JsonObject {
   const { answer } = route;
   const [status = answer === NO_BODY ? 204 : 200, ...others] = [route.status ?? []].flat();
   const success: JsonObject = { description: "Success" };
-  if (answer instanceof BytesAnswer) {
-    success["content"] = { [answer.mediaType]: {} };
-  } else if (answer !== NO_BODY && answer !== undefined) {
-    success["content"] = { "application/json": { schema: components.convert(answer, "output") } };
-  }
+  const json =
+    answer instanceof BytesAnswer ? answer.json : answer === NO_BODY ? undefined : answer;
+  const content = {
+    ...(answer instanceof BytesAnswer ? { [answer.mediaType]: {} } : {}),
+    ...(json === undefined
+      ? {}
+      : { "application/json": { schema: components.convert(json, "output") } }),
+  };
+  if (answer !== NO_BODY) success["content"] = content;
   const problem = (description: string): JsonObject => ({
     description,
     content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } },

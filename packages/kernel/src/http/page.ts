@@ -20,6 +20,12 @@ export const pageQuery = z.object({
     .describe("`next_cursor` of the previous page."),
 });
 
+/** `next_cursor` of the answer to a request for a page. */
+export const nextCursor = z
+  .string()
+  .nullable()
+  .describe("`cursor` of the next page; null on the last one.");
+
 /** A requested page, as parsed by `pageQuery`. */
 export interface PageRequest {
   limit: number;

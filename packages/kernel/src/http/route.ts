@@ -133,10 +133,10 @@ export function alreadyAnswered(status = 200): Response {
 
 /** Defines an operation with the types of its schemas, for `createApi`. */
 export function defineRoute<
+  A extends Success["answer"] = undefined,
   P extends z.ZodType | undefined = undefined,
   Q extends z.ZodType | undefined = undefined,
   B extends z.ZodType | undefined = undefined,
-  A extends Success["answer"] = undefined,
   K extends BodyKind = "json",
 >(
   route: Omit<ApiRoute, "handle" | "params" | "query" | "body" | "answer" | "bodyKind"> & {

@@ -52,8 +52,8 @@ test("answers with a missing, a wrong or an undeclared member fail, and the log 
   for (const [note, fault] of [
     [{}, /at id/],
     [{ id: 1 }, /at id/],
-    [{ id: "1", owner: "ada" }, /members that are not declared/],
-    [new StatusAnswer(202, { id: "1", owner: "ada" }), /members that are not declared/],
+    [{ id: "1", owner: "ada" }, /\.owner is not declared/],
+    [new StatusAnswer(202, { id: "1", owner: "ada" }), /\.owner is not declared/],
   ] as const) {
     const { status, logged } = await ask(note);
     assert.equal(status, 500);

@@ -1,6 +1,6 @@
 // Routes of users' own accounts: registration, sign-in and sign-out, password, address, recovery.
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, type ApiRoute } from "@platform/kernel/http";
+import { defineRoute, type ApiRoute, NO_BODY } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import { PLATFORM_CLIENT_ID } from "../oauth/core/lifetimes.ts";
@@ -239,6 +239,7 @@ function createOwnRoutes(options: AccountRouteOptions): ApiRoute[] {
       summary: "Revoke the grants to an application with its tokens",
       params: z.object({ client_id: text(255) }),
       requires: "caller",
+      answer: NO_BODY,
       handle: async (exchange) => {
         const principal = identification.requireUser(exchange);
         const { client_id: clientId } = exchange.params;
@@ -289,6 +290,7 @@ function createOwnRoutes(options: AccountRouteOptions): ApiRoute[] {
       path: "/api/v1/auth/logout",
       summary: "Sign out: the session and its tokens end",
       requires: "caller",
+      answer: NO_BODY,
       handle: async (exchange) => {
         const { session } = identification.requireUser(exchange);
         if (session !== undefined) await credentials.endSession(session.id);

@@ -1,6 +1,6 @@
 // Routes of administrators for OAuth clients and signing keys.
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kernel/http";
+import { defineRoute, pageQuery, readPage, type ApiRoute, NO_BODY } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { KeyRing } from "../key/key-ring.ts";
@@ -152,6 +152,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       bodyBytesMax: LOGO_BODY_BYTES_MAX,
       problems: FORBIDDEN,
       access: needPermission("clients:write"),
+      answer: NO_BODY,
       handle: async (exchange) => {
         const principal = identification.require(exchange);
         const { id } = exchange.params;
@@ -170,6 +171,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       params: z.object({ id: clientId }),
       problems: FORBIDDEN,
       access: needPermission("clients:write"),
+      answer: NO_BODY,
       handle: async (exchange) => {
         const principal = identification.require(exchange);
         const { id } = exchange.params;
@@ -187,6 +189,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       params: z.object({ id: clientId }),
       problems: FORBIDDEN,
       access: needPermission("clients:write"),
+      answer: NO_BODY,
       handle: async (exchange) => {
         const principal = identification.require(exchange);
         const { id } = exchange.params;

@@ -1,5 +1,5 @@
 // Routes of administrators for groups.
-import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kernel/http";
+import { defineRoute, pageQuery, readPage, type ApiRoute, NO_BODY } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import { formatTime } from "../session/sessions.ts";
@@ -85,6 +85,7 @@ export function createGroupRoutes(options: GroupRouteOptions): ApiRoute[] {
       summary: "Delete a group",
       params,
       access: needPermission("users:write"),
+      answer: NO_BODY,
       handle: async (exchange) => {
         const principal = identification.require(exchange);
         await groups.delete(exchange.params.id, principal.rights);
@@ -120,6 +121,7 @@ export function createGroupRoutes(options: GroupRouteOptions): ApiRoute[] {
         summary: method === "PUT" ? "Add a user to a group" : "Remove a user from a group",
         params: memberParams,
         access: needPermission("users:write"),
+        answer: NO_BODY,
         handle: async (exchange) => {
           const principal = identification.require(exchange);
           const { id: groupId, user_id: userId } = exchange.params;

@@ -1,6 +1,6 @@
 // Routes of second factors: set-up, verification, step-up, removal, backup codes, policies.
 import { PlatformError } from "@platform/kernel/errors";
-import { createValidationError, defineRoute, type ApiRoute } from "@platform/kernel/http";
+import { createValidationError, defineRoute, type ApiRoute, NO_BODY } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { Factors } from "../factor/factors.ts";
@@ -215,6 +215,7 @@ function createFactorRoutes(options: MfaRouteOptions): ApiRoute[] {
       summary: "Remove a factor",
       params: z.object({ id }),
       requires: "caller",
+      answer: NO_BODY,
       handle: async (exchange) => {
         const principal = identification.requireFreshUser(exchange);
         await identification.requireSecondFactor(principal);
@@ -296,6 +297,7 @@ function createPolicyRoutes(options: MfaRouteOptions): ApiRoute[] {
       summary: "Remove a policy",
       params: z.object({ scope, subject }),
       access: needPermission("rbac:write"),
+      answer: NO_BODY,
       handle: async (exchange) => {
         const principal = identification.require(exchange);
         const { scope: kind, subject: name } = exchange.params;

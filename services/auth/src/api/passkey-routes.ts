@@ -1,6 +1,6 @@
 // Routes of passkeys: registration, sign-in, list, rename, removal.
 import { PlatformError } from "@platform/kernel/errors";
-import { createValidationError, defineRoute, type ApiRoute } from "@platform/kernel/http";
+import { createValidationError, defineRoute, type ApiRoute, NO_BODY } from "@platform/kernel/http";
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
@@ -203,6 +203,7 @@ function createOwnPasskeyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
       params,
       problems: { 409: "The passkey is the only way to sign in" },
       requires: "caller",
+      answer: NO_BODY,
       handle: async (exchange) => {
         const principal = identification.requireFreshUser(exchange);
         await identification.requireSecondFactor(principal);

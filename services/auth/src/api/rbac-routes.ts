@@ -1,6 +1,12 @@
 // Routes of roles, bindings and scopes.
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, type ApiMethod, type ApiRoute, type Exchange } from "@platform/kernel/http";
+import {
+  defineRoute,
+  type ApiMethod,
+  type ApiRoute,
+  type Exchange,
+  NO_BODY,
+} from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { SubjectKind } from "../database/rbac.ts";
@@ -116,6 +122,7 @@ function createRoleRoutes(options: RbacRouteOptions): ApiRoute[] {
       params,
       problems: { 409: "Another role inherits from the role, or a scope maps to it" },
       access: needPermission("rbac:write"),
+      answer: NO_BODY,
       handle: (exchange) =>
         write(exchange, "role.delete", `role:${exchange.params.role}`, (grantor) =>
           policy.deleteRole(exchange.params.role, grantor),
@@ -298,6 +305,7 @@ function createScopeRoutes(options: RbacRouteOptions): ApiRoute[] {
       summary: "Delete a scope",
       params: z.object({ name: scopeName }),
       access: needPermission("rbac:write"),
+      answer: NO_BODY,
       handle: (exchange) =>
         write(exchange, "scope.delete", `scope:${exchange.params.name}`, async (grantor) => {
           if (await policy.deleteScope(exchange.params.name, grantor)) return;

@@ -112,7 +112,9 @@ export const factorSetup = z.union([
 ]);
 
 /** The response to a valid code: a sign-in, or a confirmed factor. */
-export const codeAnswer = z.union([signedIn, signedIn.extend({ verified: z.boolean() })]);
+export const codeAnswer = signedIn.extend({
+  verified: z.boolean().optional().meta({ description: "Of a confirmed factor." }),
+});
 
 /** The challenge of a step-up, if one is needed. */
 export const stepUpAnswer = z.object({
@@ -159,8 +161,8 @@ const passkey = z
 
 /** A new passkey and its user. */
 export const newPasskeyAnswer = z.union([
-  z.object({ passkey, user }),
   signedIn.extend({ passkey }),
+  z.object({ passkey, user }),
 ]);
 /** `{passkey}`. */
 export const passkeyAnswer = z.object({ passkey });

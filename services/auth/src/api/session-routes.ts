@@ -1,6 +1,6 @@
 // Routes of sessions.
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kernel/http";
+import { defineRoute, pageQuery, readPage, type ApiRoute, NO_BODY } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { Sessions } from "../session/sessions.ts";
@@ -68,6 +68,7 @@ export function createSessionRoutes(options: SessionRouteOptions): ApiRoute[] {
       summary: "End a session of the caller, or with sessions:write of any user",
       params: z.object({ id }),
       requires: "caller",
+      answer: NO_BODY,
       handle: async (exchange) => {
         const principal = identification.require(exchange);
         const sid = exchange.params.id;

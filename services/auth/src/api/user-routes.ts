@@ -6,6 +6,7 @@ import {
   readPage,
   type ApiRoute,
   type Exchange,
+  NO_BODY,
 } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
@@ -167,6 +168,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       params,
       problems: { 409: "No administrator would be left" },
       access: needPermission("users:write"),
+      answer: NO_BODY,
       handle: async (exchange) => {
         const principal = identification.require(exchange);
         const userId = exchange.params.id;
@@ -204,6 +206,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       summary: "Remove the second factors and backup codes of a user; their sessions end",
       params,
       access: needPermission("users:write"),
+      answer: NO_BODY,
       handle: async (exchange) => {
         const principal = identification.require(exchange);
         const userId = exchange.params.id;
@@ -264,6 +267,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       summary: "Revoke an invitation",
       params,
       access: needPermission("users:write"),
+      answer: NO_BODY,
       handle: async (exchange) => {
         const principal = identification.require(exchange);
         const invitation = exchange.params.id;

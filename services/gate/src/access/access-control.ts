@@ -5,7 +5,7 @@ import { FileLockedError, lockFile } from "@platform/kernel/files";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
-import * as z from "zod";
+import { z } from "zod";
 import {
   type AccessChange,
   type EndedSessions,

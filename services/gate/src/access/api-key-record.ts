@@ -1,6 +1,6 @@
 // API keys as they are stored and shared between gateways, and their merging.
 import { PlatformError } from "@platform/kernel/errors";
-import * as z from "zod";
+import { z } from "zod";
 import type { ApiKeySpec } from "../shared-state/index.ts";
 
 /** Longest key that is taken over from another gateway. */

@@ -1,6 +1,6 @@
 // Keys of sealed cookies: configured, or generated and stored before their first use.
 import { randomBytes } from "node:crypto";
-import * as z from "zod";
+import { z } from "zod";
 import { COOKIE_KEY_BYTES } from "../shared-state/index.ts";
 import type { StateFile } from "./state-file.ts";
 

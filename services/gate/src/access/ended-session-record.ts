@@ -1,5 +1,5 @@
 // The stored form of ended sessions, and their merging.
-import * as z from "zod";
+import { z } from "zod";
 import type { EndedSessions, EndedSessionSet } from "../shared-state/index.ts";
 
 const NAME_CHARACTERS_MAX = 1_024;

@@ -1,5 +1,5 @@
 // The stored form of the global policy, and the choice between two of them.
-import * as z from "zod";
+import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import type { PolicyRule, PolicySpec } from "../shared-state/index.ts";
 

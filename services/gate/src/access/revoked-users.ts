@@ -1,6 +1,6 @@
 // Revoked users: on disk, bounded, and merged with those of other gateways.
 import type { Logger } from "@platform/kernel/log";
-import * as z from "zod";
+import { z } from "zod";
 import { REVOKED_USERS_MAX, type UserRevocation } from "../shared-state/index.ts";
 import type { StateFile } from "./state-file.ts";
 

@@ -2,7 +2,7 @@
 import type { Logger } from "@platform/kernel/log";
 import type { Collector, MetricFamily } from "@platform/kernel/metrics";
 import { type Clock, every, type RepeatingTimer } from "@platform/kernel/time";
-import * as z from "zod";
+import { z } from "zod";
 import { RedisClient, type RedisReply } from "@platform/redis";
 import type { EndedSessions, PolicySpec } from "../shared-state/index.ts";
 import type { SharedEntries } from "./shared-entries.ts";

@@ -2,7 +2,7 @@
 // read as empty.
 import { createHash } from "node:crypto";
 import { dirname } from "node:path";
-import type * as z from "zod";
+import type { z } from "zod";
 import { makeFolder, toStorageError } from "./durable-file.ts";
 import { TwinFile } from "./twin-file.ts";
 

@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import { rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { replaceFile } from "@platform/kernel/files";
-import * as z from "zod";
+import { z } from "zod";
 import { readTextFile, removeFile, toStorageError } from "./durable-file.ts";
 
 /** Options of {@link TwinFile}. */

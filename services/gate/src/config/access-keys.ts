@@ -1,6 +1,6 @@
 // Configuration keys of access: token binding, browser sign-in, policies and their state on disk.
 import { key, networkSchema } from "@platform/kernel/config";
-import * as z from "zod";
+import { z } from "zod";
 import { filePath, text, unset, unsetOr } from "./value.ts";
 
 const LIST_MAX = 64;

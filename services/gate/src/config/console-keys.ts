@@ -1,6 +1,6 @@
 // Keys of the web console.
 import { addressSchema, ADDRESS_FORMS, key } from "@platform/kernel/config";
-import * as z from "zod";
+import { z } from "zod";
 import { redisUrl, unset, unsetOr } from "./value.ts";
 
 const url = z.url({ protocol: /^https?$/ });

@@ -1,6 +1,6 @@
 // Options of the command `dashboard`.
 import { type ConfigOf, key } from "@platform/kernel/config";
-import * as z from "zod";
+import { z } from "zod";
 import { originUrl, unset, wholeNumber } from "./value.ts";
 
 /** Options of `platform-gate dashboard`. */

@@ -1,5 +1,5 @@
 // The schema of the gateway's configuration: every key with its description, unit, default, range and names.
-import * as z from "zod";
+import { z } from "zod";
 import {
   ADDRESS_FORMS,
   type ConfigOf,

@@ -1,5 +1,5 @@
 // Policies: the lines of the policy language, and the same rules as JSON.
-import * as z from "zod";
+import { z } from "zod";
 import type { PolicyRule } from "../shared-state/index.ts";
 import { normalizePrefix } from "./value.ts";
 

@@ -1,6 +1,6 @@
 // Options of the command `replay`.
 import { type ConfigOf, key } from "@platform/kernel/config";
-import * as z from "zod";
+import { z } from "zod";
 import { DAY_MS, filePath, originUrl, unset, wholeNumber } from "./value.ts";
 
 /** Options of `platform-gate replay`. */

@@ -1,5 +1,5 @@
 // The schema of a route's `auth`: each type with the settings that it uses.
-import * as z from "zod";
+import { z } from "zod";
 import {
   cuttableField,
   fieldName,

@@ -1,5 +1,5 @@
 // Fields of a route that control the response cache.
-import * as z from "zod";
+import { z } from "zod";
 import { unset, wholeNumber, yesNo } from "./value.ts";
 
 const TTL_SECONDS_MAX = 31_536_000;

@@ -1,5 +1,5 @@
 // Fields of a route that decide who may use it.
-import * as z from "zod";
+import { z } from "zod";
 import { policyLines } from "./policy.ts";
 import { type RouteAuthConfig, routeAuthSchema } from "./route-auth.ts";
 import { text, unset, yesNo } from "./value.ts";

@@ -1,6 +1,6 @@
 // Fields of a route that limit its clients.
 import { networkSchema } from "@platform/kernel/config";
-import * as z from "zod";
+import { z } from "zod";
 import { RATE_MAX, type RateKeySpec } from "../shared-state/index.ts";
 import { DAY_MS, filePath, text, unset, wholeNumber } from "./value.ts";
 

@@ -1,5 +1,5 @@
 // Methods of routes: each method of a prefix and host belongs to one route.
-import * as z from "zod";
+import { z } from "zod";
 import { makeRouteKey } from "../shared-state/index.ts";
 import { unset } from "./value.ts";
 

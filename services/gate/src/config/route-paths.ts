@@ -1,5 +1,5 @@
 // Path patterns of routes: which paths below its prefix a route serves.
-import * as z from "zod";
+import { z } from "zod";
 import { pathPrefix, unset } from "./value.ts";
 
 const PATHS_MAX = 10_000;

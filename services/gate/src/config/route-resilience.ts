@@ -1,5 +1,5 @@
 // Fields of a route for failing targets: circuit breaker, retries, outlier statuses and canary promotion.
-import * as z from "zod";
+import { z } from "zod";
 import { CIRCUIT_WINDOW_SECONDS_MAX } from "../shared-state/index.ts";
 import { DAY_MS, unset, wholeNumber, yesNo } from "./value.ts";
 

@@ -2,7 +2,7 @@
 import { readPatternFault, type Fault } from "@platform/kernel/errors";
 import { REDACTED } from "@platform/kernel/log";
 import { RE2JS } from "re2js";
-import * as z from "zod";
+import { z } from "zod";
 import {
   cuttableField,
   fieldName,
@@ -27,10 +27,7 @@ const fieldValue = () =>
   z
     .string()
     .max(4_096)
-    .regex(/^[\t\x20-\x7e]*$/, { error: "expected printable ASCII" })
-    .refine((value) => value !== REDACTED, {
-      error: "is the placeholder of a hidden value; set the value itself",
-    });
+    .regex(/^[\t\x20-\x7e]*$/, { error: "expected printable ASCII" });
 
 const ruleName = () =>
   cuttableField().refine((name) => !RESERVED.test(name.toLowerCase()), {
@@ -268,6 +265,25 @@ export interface RouteTrafficFields {
   readonly openapi?: string | Readonly<Record<string, unknown>>;
   readonly openapi_allow_unknown?: true;
   readonly openapi_responses?: "report";
+}
+
+/** Reports values of header fields that are the placeholder of a hidden one, as callers who may only read see it. */
+export function checkHidden(route: RouteTrafficFields, context: z.RefinementCtx): void {
+  const { request_headers: request, response_headers: response, respond } = route;
+  const groups: [path: string[], values: Readonly<Record<string, string>> | undefined][] = [
+    [["request_headers", "set"], request?.set],
+    [["request_headers", "add"], request?.add],
+    [["response_headers", "set"], response?.set],
+    [["response_headers", "add"], response?.add],
+    [["respond", "headers"], respond?.headers],
+  ];
+  for (const [path, values = {}] of groups) {
+    for (const [name, value] of Object.entries(values)) {
+      if (value !== REDACTED) continue;
+      const message = "is the placeholder of a hidden value; set the value itself";
+      context.addIssue({ code: "custom", path: [...path, name], message });
+    }
+  }
 }
 
 /** The name of a file below a folder. */

@@ -1,5 +1,5 @@
 // The schema of one route; fields of the specification that are not available yet are refused by name.
-import * as z from "zod";
+import { z } from "zod";
 import { type RouteCacheFields, checkCacheFields, routeCacheFields } from "./route-cache.ts";
 import { methodsField } from "./route-methods.ts";
 import { checkPaths, pathsField } from "./route-paths.ts";
@@ -10,7 +10,7 @@ import {
   routeResilienceFields,
 } from "./route-resilience.ts";
 import { type RouteLimitFields, checkLimitFields, routeLimitFields } from "./route-limits.ts";
-import { type RouteTrafficFields, routeTrafficFields } from "./route-traffic.ts";
+import { checkHidden, type RouteTrafficFields, routeTrafficFields } from "./route-traffic.ts";
 import {
   BYTES_MAX,
   DAY_MS,
@@ -56,124 +56,126 @@ const anyNumber = () => z.number();
 const anyFlag = () => z.boolean();
 const anyObject = () => z.record(z.string(), z.unknown());
 
+const routeFields = {
+  prefix: pathPrefix().meta({
+    description:
+      "path prefix, matched by whole segments; with a trailing `/` it matches only paths below it; identifies the route together with `host` and `methods`",
+  }),
+  host: unset(hostName()).meta({ description: "limits the route to requests for this host" }),
+  methods: methodsField(),
+  paths: pathsField(),
+  registered_by: unset(text(256)).meta({
+    description: "service whose registration created the route; a new one replaces it",
+  }),
+  target: unset(upstreamUrl()).meta({ description: "a single upstream" }),
+  targets: unset(
+    z
+      .array(upstreamUrl())
+      .max(TARGETS_MAX)
+      .refine((urls) => new Set(urls).size === urls.length, {
+        error: "expected distinct URLs; use targets_weighted for different shares",
+        params: { code: "not_distinct" },
+      }),
+  ).meta({ description: "several upstreams with equal shares" }),
+  load_balancer: unset(z.preprocess(spellLoadBalancer, z.enum(LOAD_BALANCERS))).meta({
+    description: "strategy; default: round_robin; `roundrobin` and `round-robin` are accepted",
+  }),
+  targets_weighted: unset(
+    z
+      .array(weightedTargetSchema)
+      .max(TARGETS_MAX)
+      .refine((entries) => new Set(entries.map((entry) => entry.url)).size === entries.length, {
+        error: "expected distinct URLs",
+        params: { code: "not_distinct" },
+      })
+      .refine((entries) => entries.some((entry) => entry.weight > 0), {
+        error: "expected weights with a sum above 0",
+        params: { code: "no_weight" },
+      }),
+  ).meta({ description: "several upstreams with individual shares" }),
+  strip_prefix: yesNo().meta({ description: "forward the path without the prefix" }),
+  host_header: unset(z.enum(["client", "target"])).meta({
+    description: "Host of the upstream request: that of the client (default) or of the target",
+  }),
+  raw_path: yesNo().meta({
+    description:
+      "forward the path as sent instead of normalized, with `%2F` and `%5C`; it must literally start with the prefix, which strip_prefix removes",
+  }),
+  max_body_size: unset(wholeNumber(1, BYTES_MAX)).meta({
+    description: "maximum size of a request body in bytes; default: the key max_body_size",
+  }),
+  connect_timeout_ms: unset(wholeNumber(1, DAY_MS)).meta({
+    description: "timeout for opening a connection to the upstream, including TLS, in ms",
+  }),
+  response_timeout_ms: unset(wholeNumber(1, DAY_MS)).meta({
+    description: "timeout from the last byte of the request to the response head, in ms",
+  }),
+  idle_timeout_ms: unset(wholeNumber(1, DAY_MS)).meta({
+    description: "idle timeout inside a body, a stream or a WebSocket, in ms",
+  }),
+  total_timeout_ms: unset(wholeNumber(1, DAY_MS)).meta({
+    description: "timeout for the whole request up to the response head, including retries, in ms",
+  }),
+  access_log: yesNo().meta({ description: "write a JSONL line for each request of the route" }),
+  ...routeGuardFields,
+  ...routeTrafficFields,
+  client_cert_path: unset(filePath()).meta({
+    description: "client certificate for the upstream (PEM)",
+  }),
+  client_key_path: unset(filePath()).meta({
+    description: "private key of the client certificate (PEM)",
+  }),
+  root_ca_path: unset(filePath()).meta({
+    description: "certificate authorities that verify the upstream (PEM)",
+  }),
+  ...routeLimitFields,
+  ...routeResilienceFields,
+  ...routeCacheFields,
+  confined: yesNo().meta({
+    description:
+      "limits the files, variables and addresses that the route may name (`files_roots`, `secret_variables`, `private_networks`); always set for routes of users with `gate:admin`",
+  }),
+  middleware: later(anyText()).meta({ description: "Not available yet: request middleware" }),
+  response_middleware: later(anyText()).meta({
+    description: "Not available yet: response middleware",
+  }),
+  wasm_split: later(anyObject()).meta({
+    description: "Not available yet: A/B split of middleware",
+  }),
+  prompt_guard: later(anyFlag()).meta({
+    description: "Not available yet: prompt injection guard",
+  }),
+  enable_prompt_guard: later(anyFlag()).meta({
+    description: "Not available yet: other spelling of `prompt_guard`",
+  }),
+  pii_redact: later(anyFlag()).meta({ description: "Not available yet: mask personal data" }),
+  semantic_cache: later(anyFlag()).meta({ description: "Not available yet: semantic cache" }),
+  enable_semantic_cache: later(anyFlag()).meta({
+    description: "Not available yet: other spelling of `semantic_cache`",
+  }),
+  semantic_rate_limit: later(anyFlag()).meta({
+    description: "Not available yet: limit by tokens",
+  }),
+  semantic_token_limit_per_min: later(wholeNumber(1, 1_000_000_000)).meta({
+    description: "Not available yet: tokens per minute",
+  }),
+  llm_routing: later(
+    z.strictObject({
+      primary: model,
+      fallback: model,
+      confidence_header: text(256),
+      min_confidence: anyNumber(),
+    }),
+  ).meta({ description: "Not available yet: fall back to another model if confidence is low" }),
+};
+
 /** One route in the configuration file, the API and the overlay, with the field names of the specification. */
 export const routeSchema = z
   .strictObject({
-    prefix: pathPrefix().meta({
-      description:
-        "path prefix, matched by whole segments; with a trailing `/` it matches only paths below it; identifies the route together with `host` and `methods`",
-    }),
-    host: unset(hostName()).meta({ description: "limits the route to requests for this host" }),
-    methods: methodsField(),
-    paths: pathsField(),
-    registered_by: unset(text(256)).meta({
-      description: "service whose registration created the route; a new one replaces it",
-    }),
-    target: unset(upstreamUrl()).meta({ description: "a single upstream" }),
-    targets: unset(
-      z
-        .array(upstreamUrl())
-        .max(TARGETS_MAX)
-        .refine((urls) => new Set(urls).size === urls.length, {
-          error: "expected distinct URLs; use targets_weighted for different shares",
-          params: { code: "not_distinct" },
-        }),
-    ).meta({ description: "several upstreams with equal shares" }),
-    load_balancer: unset(z.preprocess(spellLoadBalancer, z.enum(LOAD_BALANCERS))).meta({
-      description: "strategy; default: round_robin; `roundrobin` and `round-robin` are accepted",
-    }),
-    targets_weighted: unset(
-      z
-        .array(weightedTargetSchema)
-        .max(TARGETS_MAX)
-        .refine((entries) => new Set(entries.map((entry) => entry.url)).size === entries.length, {
-          error: "expected distinct URLs",
-          params: { code: "not_distinct" },
-        })
-        .refine((entries) => entries.some((entry) => entry.weight > 0), {
-          error: "expected weights with a sum above 0",
-          params: { code: "no_weight" },
-        }),
-    ).meta({ description: "several upstreams with individual shares" }),
-    strip_prefix: yesNo().meta({ description: "forward the path without the prefix" }),
-    host_header: unset(z.enum(["client", "target"])).meta({
-      description: "Host of the upstream request: that of the client (default) or of the target",
-    }),
-    raw_path: yesNo().meta({
-      description:
-        "forward the path as sent instead of normalized, with `%2F` and `%5C`; it must literally start with the prefix, which strip_prefix removes",
-    }),
-    max_body_size: unset(wholeNumber(1, BYTES_MAX)).meta({
-      description: "maximum size of a request body in bytes; default: the key max_body_size",
-    }),
-    connect_timeout_ms: unset(wholeNumber(1, DAY_MS)).meta({
-      description: "timeout for opening a connection to the upstream, including TLS, in ms",
-    }),
-    response_timeout_ms: unset(wholeNumber(1, DAY_MS)).meta({
-      description: "timeout from the last byte of the request to the response head, in ms",
-    }),
-    idle_timeout_ms: unset(wholeNumber(1, DAY_MS)).meta({
-      description: "idle timeout inside a body, a stream or a WebSocket, in ms",
-    }),
-    total_timeout_ms: unset(wholeNumber(1, DAY_MS)).meta({
-      description:
-        "timeout for the whole request up to the response head, including retries, in ms",
-    }),
-    access_log: yesNo().meta({ description: "write a JSONL line for each request of the route" }),
-    ...routeGuardFields,
-    ...routeTrafficFields,
-    client_cert_path: unset(filePath()).meta({
-      description: "client certificate for the upstream (PEM)",
-    }),
-    client_key_path: unset(filePath()).meta({
-      description: "private key of the client certificate (PEM)",
-    }),
-    root_ca_path: unset(filePath()).meta({
-      description: "certificate authorities that verify the upstream (PEM)",
-    }),
-    ...routeLimitFields,
-    ...routeResilienceFields,
-    ...routeCacheFields,
-    confined: yesNo().meta({
-      description:
-        "limits the files, variables and addresses that the route may name (`files_roots`, `secret_variables`, `private_networks`); always set for routes of users with `gate:admin`",
-    }),
+    ...routeFields,
     status: z.unknown().optional().meta({
       description: "read-only status of the route; ignored on write",
     }),
-
-    middleware: later(anyText()).meta({ description: "Not available yet: request middleware" }),
-    response_middleware: later(anyText()).meta({
-      description: "Not available yet: response middleware",
-    }),
-    wasm_split: later(anyObject()).meta({
-      description: "Not available yet: A/B split of middleware",
-    }),
-    prompt_guard: later(anyFlag()).meta({
-      description: "Not available yet: prompt injection guard",
-    }),
-    enable_prompt_guard: later(anyFlag()).meta({
-      description: "Not available yet: other spelling of `prompt_guard`",
-    }),
-    pii_redact: later(anyFlag()).meta({ description: "Not available yet: mask personal data" }),
-    semantic_cache: later(anyFlag()).meta({ description: "Not available yet: semantic cache" }),
-    enable_semantic_cache: later(anyFlag()).meta({
-      description: "Not available yet: other spelling of `semantic_cache`",
-    }),
-    semantic_rate_limit: later(anyFlag()).meta({
-      description: "Not available yet: limit by tokens",
-    }),
-    semantic_token_limit_per_min: later(wholeNumber(1, 1_000_000_000)).meta({
-      description: "Not available yet: tokens per minute",
-    }),
-    llm_routing: later(
-      z.strictObject({
-        primary: model,
-        fallback: model,
-        confidence_header: text(256),
-        min_confidence: anyNumber(),
-      }),
-    ).meta({ description: "Not available yet: fall back to another model if confidence is low" }),
   })
   .superRefine((route, context) => {
     const given = ORIGINS_OF_RESPONSES.filter((key) => route[key] !== undefined);
@@ -226,6 +228,7 @@ export const routeSchema = z
       });
     }
     checkPaths(route, context);
+    checkHidden(route as RouteTrafficFields, context);
     checkLimitFields(route as RouteLimitFields, context);
     checkResilienceFields(route as RouteResilienceFields, context);
     checkCacheFields(route as RouteCacheFields, given[0], context);
@@ -262,6 +265,18 @@ export interface RouteConfig
   readonly client_key_path?: string;
   readonly root_ca_path?: string;
   readonly confined?: boolean;
+}
+
+/** A route as the API shows it. */
+export const routeAnswer = z.object(routeFields).meta({ id: "Route" }) as unknown as z.ZodType<
+  RouteConfig,
+  RouteConfig
+>;
+
+/** Declares a route as the API shows it, with further members. */
+export function extendRouteAnswer<Shape extends z.ZodRawShape>(more: Shape, id: string) {
+  type Route = RouteConfig & z.output<z.ZodObject<Shape>>;
+  return z.object({ ...routeFields, ...more }).meta({ id }) as unknown as z.ZodType<Route, Route>;
 }
 
 function isRecorded(record: RouteTrafficFields["record"]): boolean {

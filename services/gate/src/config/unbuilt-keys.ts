@@ -1,6 +1,6 @@
 // Keys of the specification that are not available yet.
 import { key } from "@platform/kernel/config";
-import * as z from "zod";
+import { z } from "zod";
 import { later, text } from "./value.ts";
 
 /** Keys that are refused by name rather than ignored. */

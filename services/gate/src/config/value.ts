@@ -1,6 +1,6 @@
 // Schemas of configuration values; their error messages name the allowed values.
 import { isIP } from "node:net";
-import * as z from "zod";
+import { z } from "zod";
 
 const PREFIX_CHARS_MAX = 2048;
 /** Prefixes are matched up to this number of segments. */

@@ -1,24 +1,29 @@
 // The last changes of routes, for operators: bounded, since the start.
+import { z } from "zod";
 
 const CHANGES_MAX = 200;
 const ROUTES_PER_CHANGE_MAX = 100;
 
+const labels = z
+  .array(z.string())
+  .readonly()
+  .describe("Labels of routes, at most 100; `counts` has their number");
+
+/** One applied change, for the API. */
+export const routeChange = z.object({
+  at: z.string().describe("ISO 8601, UTC"),
+  what: z.string().describe('For example "route set"'),
+  actor: z.string().describe("Caller: `operator`, `user <sub>`, `SIGHUP` …"),
+  added: labels,
+  updated: labels,
+  removed: labels,
+  counts: z.object({ added: z.int(), updated: z.int(), removed: z.int() }),
+  etag_before: z.string(),
+  etag_after: z.string(),
+});
+
 /** One applied change. */
-export interface RouteChange {
-  /** ISO 8601, UTC. */
-  at: string;
-  /** For example "route set". */
-  what: string;
-  /** Caller: `operator`, `user <sub>`, `SIGHUP` … */
-  actor: string;
-  /** Labels of routes, at most 100 of each kind; `counts` has their numbers. */
-  added: readonly string[];
-  updated: readonly string[];
-  removed: readonly string[];
-  counts: { added: number; updated: number; removed: number };
-  etag_before: string;
-  etag_after: string;
-}
+export type RouteChange = z.infer<typeof routeChange>;
 
 /** The last changes. */
 export class ChangeLog {

@@ -2,8 +2,9 @@
 import { PlatformError, toPlatformError } from "@platform/kernel/errors";
 import { type HeaderReader, requireIfMatch } from "@platform/kernel/http";
 import type { Logger } from "@platform/kernel/log";
+import { z } from "zod";
 import type { GateConfig } from "../config/document.ts";
-import type { RouteConfig } from "../config/route.ts";
+import { routeAnswer, type RouteConfig } from "../config/route.ts";
 import { makeRouteKey, makeRouteLabel } from "../shared-state/index.ts";
 import { ChangeLog } from "./change-log.ts";
 import { ChangeQueue } from "./change-queue.ts";
@@ -72,18 +73,21 @@ export interface ChangeReport {
   restartRequired: string[];
 }
 
+/** Numbers of changed routes, as members of answers. */
+export const changedRoutes = { added: z.int(), updated: z.int(), removed: z.int() };
+
+/** Outcome of a change that was only checked, for the API. */
+export const routeCheck = z.object({
+  change: z.enum(["added", "updated", "unchanged"]),
+  before: routeAnswer.nullable().describe("The route as it is now; null if it does not exist"),
+  after: routeAnswer.nullable().describe("The route as it would be"),
+  before_etag: z.string().nullable().describe("Tag of `before`"),
+  fields: z.array(z.string()).describe("Names of the fields that differ"),
+  warnings: z.array(z.string()).readonly(),
+});
+
 /** Outcome of a change that was only checked. */
-export interface RouteCheck {
-  change: "added" | "updated" | "unchanged";
-  /** The route as it is now, and as it would be; null if it does not exist. */
-  before: RouteConfig | null;
-  after: RouteConfig | null;
-  /** Tag of `before`. */
-  before_etag: string | null;
-  /** Names of the fields that differ. */
-  fields: string[];
-  warnings: readonly string[];
-}
+export type RouteCheck = z.infer<typeof routeCheck>;
 
 /** Options of {@link Controller}. */
 export interface ControllerOptions {

@@ -1,7 +1,7 @@
 // The overlay: changes made through the API on top of the configured routes, as upserts and tombstones.
 import { createHash } from "node:crypto";
 import { PlatformError } from "@platform/kernel/errors";
-import * as z from "zod";
+import { z } from "zod";
 import { type RouteConfig, routeSchema } from "../config/route.ts";
 import { type RouteKey, makeRouteKey } from "../shared-state/index.ts";
 import { stringifySorted } from "../resolve/sorted-json.ts";

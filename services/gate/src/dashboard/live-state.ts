@@ -1,5 +1,5 @@
 // The figures and conditions of the dashboard, from the messages of the live feed.
-import * as z from "zod";
+import { z } from "zod";
 
 /** Points of a trace. */
 const TRACE_POINTS = 60;

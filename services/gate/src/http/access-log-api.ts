@@ -14,7 +14,7 @@ import {
   defineUpgradeRoute,
 } from "@platform/kernel/http";
 import { PlatformError } from "@platform/kernel/errors";
-import * as z from "zod";
+import { z } from "zod";
 import type { Controller } from "../control/controller.ts";
 import { requireRead } from "./request.ts";
 

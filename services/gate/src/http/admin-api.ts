@@ -5,9 +5,12 @@ import {
   type ApiRoute,
   defineRoute,
   defineUpgradeRoute,
+  NO_BODY,
 } from "@platform/kernel/http";
-import * as z from "zod";
+import { z } from "zod";
 import { NOT_AVAILABLE_YET } from "../config/value.ts";
+import { changedRoutes } from "../control/controller.ts";
+import { connectionCounts } from "../telemetry/gate-metrics.ts";
 import { createCacheRoutes } from "./cache-api.ts";
 import { readChangeRequest } from "./request.ts";
 import type { RoutesApiOptions } from "./routes-api.ts";
@@ -32,7 +35,7 @@ export function createAdminRoutes(options: RoutesApiOptions): ApiRoute[] {
       method: "GET",
       path: "/api/v1/admin/connections",
       summary: "Active requests, streams and WebSockets by upstream",
-      answer: z.record(z.string(), z.int()),
+      answer: connectionCounts,
       handle: () => options.metrics.readConnections(),
     }),
     defineRoute({
@@ -41,6 +44,11 @@ export function createAdminRoutes(options: RoutesApiOptions): ApiRoute[] {
       path: "/api/v1/admin/reload",
       summary: "Reload configuration, overlay and certificates",
       problems: { 400: "The configuration is invalid; nothing has changed" },
+      answer: z.object({
+        applied: z.boolean(),
+        ...changedRoutes,
+        restart_required: z.array(z.string()).describe("Changed keys that require a restart"),
+      }),
       handle: async (exchange) => {
         const report = await options.controller.reload(readChangeRequest(exchange));
         exchange.answerHeaders.set("ETag", report.etag);
@@ -70,6 +78,7 @@ function defineUnbuilt(method: ApiMethod, path: string, summary: string): ApiRou
     summary,
     bodyKind: "bytes",
     problems: { 501: "Not available yet" },
+    answer: NO_BODY,
     handle: () => {
       throw new PlatformError("not_available_yet", `this endpoint is ${NOT_AVAILABLE_YET}`);
     },

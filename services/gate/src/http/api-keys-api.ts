@@ -1,6 +1,6 @@
 // API keys of tenants: /api/v1/admin/api-keys.
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
-import * as z from "zod";
+import { z } from "zod";
 import type { AccessControl } from "../access/access-control.ts";
 import type { ApiKeyRecord } from "../access/api-key-record.ts";
 import { RATE_MAX } from "../shared-state/index.ts";
@@ -78,6 +78,7 @@ export function createApiKeyRoutes(access: AccessControl): ApiRoute[] {
         409: "The state cannot be stored",
         507: "There are too many keys",
       },
+      answer: shownSchema.extend({ key: z.string() }),
       handle: async (exchange) => {
         const { caller } = readChangeRequest(exchange);
         const wanted = readJsonBody(exchange.body, exchange.headers, newApiKeySchema);

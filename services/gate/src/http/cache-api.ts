@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { PlatformError } from "@platform/kernel/errors";
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
-import * as z from "zod";
+import { z } from "zod";
 import { isTaggedWith, readPathOfKey } from "../cache/cache-key.ts";
 import { normalizePrefix } from "../config/value.ts";
 import type { GateMetrics } from "../telemetry/gate-metrics.ts";

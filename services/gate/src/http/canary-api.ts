@@ -1,7 +1,7 @@
 // POST /api/v1/admin/canary/{id}/{hold,resume,promote,rollback}: an operator takes over a canary.
 import { PlatformError } from "@platform/kernel/errors";
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
-import * as z from "zod";
+import { z } from "zod";
 import type { CanaryAction } from "../resilience/canary-engine.ts";
 import { makeRouteId } from "../control/route-id.ts";
 import { readChangeRequest } from "./request.ts";

@@ -2,7 +2,7 @@
 import type { Condition } from "@platform/kernel/feeds";
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
 import type { Clock } from "@platform/kernel/time";
-import * as z from "zod";
+import { z } from "zod";
 import type { Certificates, CertificateView } from "../control/certificates.ts";
 
 const nullable = z.string().nullable();

@@ -1,11 +1,13 @@
 // GET and POST /api/v1/admin/console/sync.
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
-import * as z from "zod";
+import { z } from "zod";
 import { routesSchema } from "../config/document.ts";
-import type { MetricsStream } from "../telemetry/metrics-stream.ts";
+import { connectionCounts } from "../telemetry/gate-metrics.ts";
+import { changedRoutes } from "../control/controller.ts";
+import { type MetricsStream, metricsUpdate } from "../telemetry/metrics-stream.ts";
 import { JSON_BODY_BYTES_MAX, readJsonBody } from "./json-body.ts";
 import { readChangeRequest } from "./request.ts";
-import { type RoutesApiOptions, tagRoutes, viewRoutes } from "./routes-api.ts";
+import { routeView, type RoutesApiOptions, tagRoutes, viewRoutes } from "./routes-api.ts";
 
 /** Path of the console synchronization. */
 export const CONSOLE_SYNC_PATH = "/api/v1/admin/console/sync";
@@ -29,6 +31,12 @@ export function createConsoleRoutes(
       ...own,
       method: "GET",
       summary: "Snapshot of routes, connections and metrics",
+      answer: z.object({
+        version: z.string().describe("The ETag of the routes"),
+        routes: z.array(routeView),
+        connections: connectionCounts,
+        metrics: metricsUpdate,
+      }),
       handle: ({ answerHeaders, caller }) => {
         const etag = tagRoutes(controller, caller);
         answerHeaders.set("ETag", etag);
@@ -47,6 +55,7 @@ export function createConsoleRoutes(
       bodyKind: "bytes",
       bodyBytesMax: JSON_BODY_BYTES_MAX,
       problems: { 400: "The routes are not valid" },
+      answer: z.object({ applied: z.boolean(), ...changedRoutes }),
       handle: async (exchange) => {
         const { routes } = readJsonBody(exchange.body, exchange.headers, syncSchema);
         const report = await controller.replaceRoutes(routes, readChangeRequest(exchange));

@@ -1,7 +1,7 @@
 // Pages for programs on this machine, if no route matches: the index at `/`, and the way to the console.
 import { readFile } from "node:fs/promises";
 import { PlatformError } from "@platform/kernel/errors";
-import { bytes, defineRoute, type ApiRoute } from "@platform/kernel/http";
+import { bytes, defineRoute, type ApiRoute, NO_BODY } from "@platform/kernel/http";
 
 const POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; font-src data:; base-uri 'none'; frame-ancestors 'none'";
@@ -40,6 +40,7 @@ export function createConsoleRedirects(readUrl: () => string | undefined): ApiRo
       summary: "Redirect to the web console",
       status: 308,
       problems: { 404: "There is no console" },
+      answer: NO_BODY,
       handle: ({ request, path: requested }) => {
         const url = readUrl();
         if (url === undefined) throw new PlatformError("not_found", "There is no console.");

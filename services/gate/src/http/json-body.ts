@@ -7,7 +7,7 @@ import {
 } from "@platform/kernel/config";
 import { PlatformError } from "@platform/kernel/errors";
 import { checkJsonType } from "@platform/kernel/http";
-import type * as z from "zod";
+import type { z } from "zod";
 
 const PROBLEMS_SHOWN_MAX = 10;
 const PROBLEMS_MAX = 50;

@@ -1,6 +1,6 @@
 // Completes the OpenAPI document with the request bodies that the API validates itself and the active routes.
 import type { JsonObject } from "@platform/kernel/http";
-import * as z from "zod";
+import { z } from "zod";
 import { type RouteConfig, routeSchema } from "../config/route.ts";
 import type { GateState } from "../control/gate-state.ts";
 import { makeRouteLabel } from "../shared-state/index.ts";

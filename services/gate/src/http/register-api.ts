@@ -1,7 +1,7 @@
 // Registration of a service's routes by its compiler: POST /api/v1/routes/register.
 import { PlatformError } from "@platform/kernel/errors";
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
-import * as z from "zod";
+import { z } from "zod";
 import { type RouteConfig, routeSchema } from "../config/route.ts";
 import { text, upstreamUrl } from "../config/value.ts";
 import type { Controller } from "../control/controller.ts";

@@ -2,7 +2,7 @@
 import { PlatformError } from "@platform/kernel/errors";
 import { SERIES_STEPS } from "@platform/kernel/feeds";
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
-import * as z from "zod";
+import { z } from "zod";
 import type { RoutePlanner } from "../control/planner.ts";
 import type { RouteSeries } from "../telemetry/route-series.ts";
 import { makeRouteKey } from "../shared-state/index.ts";

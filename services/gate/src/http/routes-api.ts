@@ -2,11 +2,11 @@
 import { PlatformError } from "@platform/kernel/errors";
 import { bytes, type ApiRoute, createEtag, defineRoute } from "@platform/kernel/http";
 import type { Caller } from "@platform/kernel/identity";
-import * as z from "zod";
-import { type RouteConfig, routeSchema } from "../config/route.ts";
+import { z } from "zod";
+import { extendRouteAnswer, type RouteConfig, routeSchema } from "../config/route.ts";
 import { normalizePrefix } from "../config/value.ts";
-import type { CanaryEngine, CanaryPhase, CanaryStep } from "../resilience/canary-engine.ts";
-import type { Controller } from "../control/controller.ts";
+import { canaryState, type CanaryEngine } from "../resilience/canary-engine.ts";
+import { routeCheck, type Controller } from "../control/controller.ts";
 import type { GateMetrics } from "../telemetry/gate-metrics.ts";
 import type { RoutePlanner } from "../control/planner.ts";
 import {
@@ -25,44 +25,53 @@ import { readChangeRequest, seesSecrets } from "./request.ts";
 /** Path of the routes. */
 export const ROUTES_PATH = "/api/v1/routes";
 
+/** State of a circuit. */
+export const circuitName: z.ZodType<CircuitName, CircuitName> = z.enum([
+  "closed",
+  "half_open",
+  "open",
+]);
+
+const targetView = z.object({
+  url: z.string(),
+  share: z.number().describe("Share of the requests in percent by the current weights"),
+  active: z.int(),
+  ejected: z.boolean(),
+  circuit: circuitName.optional().describe("If the route has a circuit breaker"),
+});
+
+const routeCanary = canaryState
+  .extend({
+    id: z.string(),
+    step_points: z.number().describe("Percentage points of a step"),
+    step_seconds: z.number().describe("Time between two steps"),
+    error_rate_max: z
+      .number()
+      .describe("Share of failed attempts, 0 to 1, above which the canary is rolled back"),
+  })
+  .describe("Automatic promotion of the route's last target");
+
+const routeStatus = z.object({
+  source: z
+    .enum(["configuration", "api"])
+    .describe("Origin of the route: the configuration, or a change through the API"),
+  etag: z
+    .string()
+    .optional()
+    .describe(
+      "Tag of the route for If-Match; absent for callers that see no secrets, which it covers",
+    ),
+  targets: z.array(targetView),
+  canary: routeCanary.optional(),
+});
+
 /** A route with its read-only status. */
-export type RouteView = RouteConfig & {
-  status: {
-    /** Origin of the route: the configuration, or a change through the API. */
-    source: "configuration" | "api";
-    /** Tag of the route for If-Match; absent for callers that see no secrets, which it covers. */
-    etag?: string;
-    targets: TargetView[];
-    canary?: RouteCanary;
-  };
-};
+export const routeView = extendRouteAnswer({ status: routeStatus }, "RouteView");
 
-/** State of the automatic promotion of a route's last target. */
-interface RouteCanary {
-  id: string;
-  phase: CanaryPhase;
-  /** Current share of the canary in percent. */
-  weight: number;
-  /** The last steps in their order; the current one is the last. */
-  steps: CanaryStep[];
-  /** The next step, if one follows by itself: its time in epoch ms, and the share. */
-  next?: { at: number; weight: number };
-  /** Percentage points of a step, and seconds between two steps. */
-  step_points: number;
-  step_seconds: number;
-  /** Share of failed attempts, 0 to 1, above which the canary is rolled back. */
-  error_rate_max: number;
-}
+/** A route with its read-only status. */
+export type RouteView = z.infer<typeof routeView>;
 
-interface TargetView {
-  url: string;
-  /** Share of the requests in percent by the current weights. */
-  share: number;
-  active: number;
-  ejected: boolean;
-  /** State of the circuit, if the route has a circuit breaker. */
-  circuit?: CircuitName;
-}
+type TargetView = z.infer<typeof targetView>;
 
 /** Options of the route and admin endpoints. */
 export interface RoutesApiOptions {
@@ -99,6 +108,7 @@ export function createRouteRoutes(options: RoutesApiOptions): ApiRoute[] {
       summary: "List the active routes",
       description:
         "The ETag covers all routes without their status, `status.etag` one of them; changes accept either in If-Match. Callers with only the scope `gate:read` see `[redacted]` in place of values that can be secrets, and a tag of what they see.",
+      answer: z.array(routeView),
       handle: ({ answerHeaders, caller }) => {
         answerHeaders.set("ETag", tagRoutes(controller, caller));
         return viewRoutes(options, caller);
@@ -128,6 +138,7 @@ export function createRouteRoutes(options: RoutesApiOptions): ApiRoute[] {
       bodyKind: "bytes",
       bodyBytesMax: JSON_BODY_BYTES_MAX,
       problems,
+      answer: routeCheck,
       handle: async (exchange) => {
         const route = readJsonBody(exchange.body, exchange.headers, routeSchema);
         const check = await controller.checkRoute(route, readChangeRequest(exchange));

@@ -1,7 +1,7 @@
 // Pages of browser sign-in below /_platform/oidc/: login, callback and logout.
 import { PlatformError, toPlatformError } from "@platform/kernel/errors";
-import { bytes, type ApiRoute, defineRoute } from "@platform/kernel/http";
-import * as z from "zod";
+import { type ApiRoute, defineRoute, NO_BODY } from "@platform/kernel/http";
+import { z } from "zod";
 import { checkTarget, type OidcSignIn, SIGN_IN_SECONDS } from "../sign-in/oidc-sign-in.ts";
 import {
   formatSessionCookies,
@@ -25,13 +25,15 @@ const PAGE_HEADERS = {
 
 /** Creates the pages. */
 export function createSignInRoutes(signIn: OidcSignIn): ApiRoute[] {
-  const own = { method: "GET", tag: "Sign-in", answer: bytes("text/html") } as const;
+  const own = { method: "GET", tag: "Sign-in" } as const;
   return [
     defineRoute({
       ...own,
       path: `${SIGN_IN_PATH}login`,
       summary: "Send a browser to the identity provider of a route",
       query: z.object({ client, to: z.string().default("/") }),
+      status: 303,
+      answer: NO_BODY,
       handle: ({ query, headers }) =>
         showErrors(async () => {
           const { url, cookie } = await signIn.begin(query.client, query.to, readOrigin(headers));
@@ -48,6 +50,8 @@ export function createSignInRoutes(signIn: OidcSignIn): ApiRoute[] {
       ...own,
       path: `${SIGN_IN_PATH}callback`,
       summary: "Finish a sign-in with the code of the identity provider",
+      status: 303,
+      answer: NO_BODY,
       handle: ({ headers, request }) =>
         showErrors(async () => {
           const callback = new URL(request.url).searchParams;
@@ -70,6 +74,7 @@ export function createSignInRoutes(signIn: OidcSignIn): ApiRoute[] {
       bodyBytesMax: LOGOUT_BYTES_MAX,
       status: 200,
       problems: { 400: "The logout token is not valid", 503: "The provider does not answer" },
+      answer: NO_BODY,
       handle: async ({ body }) => {
         const form = new URLSearchParams(Buffer.from(body).toString("latin1"));
         await signIn.endSessions(form.get("logout_token") ?? "");
@@ -86,6 +91,8 @@ export function createSignInRoutes(signIn: OidcSignIn): ApiRoute[] {
           "Ends all sessions of the browser, or that of `client`. With `to`, a path that is registered at the identity provider as redirect after sign-out, the browser returns there.",
         query: z.object({ client: client.optional(), to: z.string().optional() }),
         bodyKind: "bytes",
+        status: 303,
+        answer: NO_BODY,
         handle: ({ query, headers }) =>
           showErrors(async () => {
             checkOwnPage(headers);

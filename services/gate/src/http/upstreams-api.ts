@@ -1,10 +1,10 @@
 // GET /api/v1/admin/upstreams and /api/v1/admin/changes: the state of targets, and the last changes of routes.
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
-import * as z from "zod";
-import type { RouteChange } from "../control/change-log.ts";
+import { z } from "zod";
+import { type RouteChange, routeChange } from "../control/change-log.ts";
 import { makeRouteLabel } from "../shared-state/index.ts";
 import { seesSecrets } from "./request.ts";
-import type { RoutesApiOptions } from "./routes-api.ts";
+import { circuitName, type RoutesApiOptions } from "./routes-api.ts";
 
 const CHANGES_DEFAULT = 50;
 const CHANGES_MAX = 200;
@@ -17,7 +17,7 @@ const upstream = z.object({
     z.object({
       route: z.string(),
       weight: z.number(),
-      circuit: z.enum(["closed", "half_open", "open"]).optional(),
+      circuit: circuitName.optional(),
     }),
   ),
 });
@@ -43,6 +43,9 @@ export function createUpstreamRoutes(options: RoutesApiOptions): ApiRoute[] {
         "`etag_before` and `etag_after` cover secrets: callers with only the scope `gate:read` do not see them.",
       query: z.object({
         limit: z.coerce.number().int().min(1).max(CHANGES_MAX).default(CHANGES_DEFAULT),
+      }),
+      answer: z.object({
+        changes: z.array(routeChange.partial({ etag_before: true, etag_after: true })),
       }),
       handle: ({ query, caller }) => {
         const changes = options.controller.changes.list(query.limit);

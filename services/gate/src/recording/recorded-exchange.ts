@@ -1,5 +1,5 @@
 // The lines of a recording: one exchange with the upstream each, as JSON. Written by workers, read by `replay`.
-import * as z from "zod";
+import { z } from "zod";
 
 /** Reasons why the content of a body is not recorded. */
 const OMISSIONS = ["too-large", "multipart", "coding", "json", "charset"] as const;

@@ -1,6 +1,6 @@
 // The canary engine: promotes the last of two weighted targets step by step, and rolls it back if it fails too often.
 import type { Collector, MetricFamily } from "@platform/kernel/metrics";
-import * as z from "zod";
+import { z } from "zod";
 import type { CanarySpec, RouteKey } from "../shared-state/index.ts";
 
 /** Attempts below which there is no error rate. */
@@ -28,17 +28,19 @@ const stepSchema = z.object({
 /** A share that a canary had, or has. */
 export type CanaryStep = z.infer<typeof stepSchema>;
 
+/** State of a canary, for the API. */
+export const canaryState = z.object({
+  phase: stateSchema,
+  weight: z.number().describe("Its share in percent"),
+  steps: z.array(stepSchema).describe("The last steps in their order; the current one is the last"),
+  next: z
+    .object({ at: z.number(), weight: z.number() })
+    .optional()
+    .describe("The next step, if one follows by itself: its time in epoch ms, and the share"),
+});
+
 /** State of a canary. */
-export interface CanaryView {
-  phase: CanaryPhase;
-  /** Its share in percent. */
-  weight: number;
-  /** The last steps in their order; the current one is the last. */
-  steps: CanaryStep[];
-  /** The next step, if one follows by itself: its time in epoch ms, and the share. */
-  next?: { at: number; weight: number };
-  spec: CanarySpec;
-}
+export type CanaryView = z.infer<typeof canaryState> & { spec: CanarySpec };
 
 /** An action of an operator. */
 export type CanaryAction = "hold" | "resume" | "promote" | "rollback";

@@ -7,6 +7,7 @@ import {
   type ScalarSample,
 } from "@platform/kernel/metrics";
 import { SPAN_METRICS, type SpanCounts, type SpanLoss } from "@platform/kernel/trace";
+import { z } from "zod";
 import {
   type ActiveCounts,
   DURATION_BOUNDS_SECONDS,
@@ -50,7 +51,10 @@ export interface GateTotals {
 }
 
 /** Active requests by upstream URL. */
-export type ConnectionCounts = Record<string, number>;
+export const connectionCounts = z.record(z.string(), z.int());
+
+/** Active requests, streams and WebSockets by upstream. */
+export type ConnectionCounts = z.infer<typeof connectionCounts>;
 
 /** Collector of the merged metrics of one gateway. */
 export class GateMetrics implements Collector {

@@ -1,28 +1,38 @@
 // Live metrics: one update per second about the last second.
 import { estimateQuantile } from "@platform/kernel/metrics";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
+import { z } from "zod";
 import { DURATION_BOUNDS_SECONDS } from "../shared-state/index.ts";
-import type { ConnectionCounts, GateTotals } from "./gate-metrics.ts";
+import { type ConnectionCounts, connectionCounts, type GateTotals } from "./gate-metrics.ts";
 
 const PERIOD_MS = 1000;
 
 /** One update. Rates are per second over the last second. */
-export interface MetricsUpdate {
-  /** ISO 8601, UTC. */
-  timestamp: string;
-  total_requests: number;
-  total_errors: number;
-  request_rate: number;
-  error_rate: number;
-  active_connections: ConnectionCounts;
-  /** Quantile of the requests that ended in the last second; null without requests. */
-  p50_ms: number | null;
-  p99_ms: number | null;
-  /** Share of responses from the cache on routes with a cache in the last second; null without requests. */
-  cache_hit_ratio: number | null;
-  /** State of the circuit breaker of each target by URL: closed, half_open or open. */
-  breakers: Record<string, string>;
-}
+export const metricsUpdate = z.object({
+  timestamp: z.string().describe("ISO 8601, UTC"),
+  total_requests: z.number(),
+  total_errors: z.number(),
+  request_rate: z.number(),
+  error_rate: z.number(),
+  active_connections: connectionCounts,
+  p50_ms: z
+    .number()
+    .nullable()
+    .describe("Quantile of the requests that ended in the last second; null without requests"),
+  p99_ms: z.number().nullable(),
+  cache_hit_ratio: z
+    .number()
+    .nullable()
+    .describe(
+      "Share of responses from the cache on routes with a cache in the last second; null without requests",
+    ),
+  breakers: z
+    .record(z.string(), z.string())
+    .describe("State of the circuit breaker of each target by URL: closed, half_open or open"),
+});
+
+/** An update. */
+export type MetricsUpdate = z.infer<typeof metricsUpdate>;
 
 /** Numbers of the last update that are not part of it. */
 export interface MetricsSums {

@@ -1,7 +1,7 @@
 // The table of what names a file, a variable or an address: complete, so that a new field cannot be forgotten.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import * as z from "zod";
+import { z } from "zod";
 import { gateDefinition } from "../../src/config/document.ts";
 import { GLOBAL_KEYS, listNamed, ROUTE_FIELDS } from "../../src/config/guarded-fields.ts";
 import { routeSchema } from "../../src/config/route.ts";

@@ -4,7 +4,7 @@ import { copyFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import * as z from "zod";
+import { z } from "zod";
 import { removeOverlay } from "../../src/control/overlay-file.ts";
 import { createStateFile } from "../../src/access/state-file.ts";
 
