@@ -1,5 +1,6 @@
 // A message of the broker, and the record it is stored as.
 import type { NewRecord, RecordHeader, StoredRecord } from "@platform/log/batch";
+import { z } from "zod";
 import type { Topic } from "./topic/topics.ts";
 
 /*
@@ -93,6 +94,23 @@ export function placeOf({ partition, offset }: Message): string {
 export function isAt(message: Message, partition: number, offset: number): boolean {
   return message.partition === partition && message.offset === offset;
 }
+
+/** A message as `formatMessage` writes it, for the API. */
+export const messageAnswer = z
+  .object({
+    topic: z.string(),
+    partition: z.int(),
+    offset: z.int(),
+    message_id: z.string(),
+    key: z.string().nullable(),
+    payload: z.string(),
+    encoding: z.literal("base64").optional().describe("If the payload is not text."),
+    timestamp: z.int().describe("Epoch ms."),
+    priority: z.int(),
+    headers: z.record(z.string(), z.string()),
+    retry_count: z.int().optional(),
+  })
+  .meta({ id: "Message" });
 
 /** One line of JSON for SSE, WebSocket and tail; payloads and headers that are not text are in base64. */
 export function formatMessage(message: Message): string {

@@ -11,9 +11,7 @@ export {
   type FileDraft,
 } from "./replace-file.ts";
 export {
-  formatLineCursor,
-  LINE_CURSOR,
-  parseLineCursor,
+  linePosition,
   readLinePage,
   type LinePage,
   type LinePageOptions,

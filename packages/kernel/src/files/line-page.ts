@@ -1,4 +1,5 @@
 // Pages of a rotated log with one entry per line, read backwards from its end.
+import { z } from "zod";
 import { constants } from "node:fs";
 import { open, type FileHandle } from "node:fs/promises";
 
@@ -7,26 +8,11 @@ const CHUNK_BYTES = 256 * 1024;
 const SEARCHED_BYTES_MAX = 8 * 1024 * 1024;
 const NEWLINE = 0x0a;
 
+/** A position as the key of a cursor. */
+export const linePosition = z.object({ file: z.number(), offset: z.number().min(0) });
+
 /** A position in the log: lines before this offset of a file, and those of older files. */
-export interface LinePosition {
-  /** Inode number: files are renamed when they are rotated. */
-  file: number;
-  offset: number;
-}
-
-/** A position as text, for cursors of pages. */
-export const LINE_CURSOR = /^([0-9a-z]{1,13})-([0-9a-z]{1,13})$/;
-
-/** Formats a position as a cursor. */
-export function formatLineCursor({ file, offset }: LinePosition): string {
-  return `${file.toString(36)}-${offset.toString(36)}`;
-}
-
-/** Parses a cursor that matches {@link LINE_CURSOR}. */
-export function parseLineCursor(text: string): LinePosition {
-  const [, file = "", offset = ""] = LINE_CURSOR.exec(text) ?? [];
-  return { file: Number.parseInt(file, 36), offset: Number.parseInt(offset, 36) };
-}
+export type LinePosition = z.infer<typeof linePosition>;
 
 /** Options of {@link readLinePage}. */
 export interface LinePageOptions<T> {

@@ -9,7 +9,7 @@ export interface Success {
    */
   readonly status?: number | readonly [number, ...number[]];
   /** Body: a schema of JSON, `bytes(mediaType)`, or `NO_BODY`. */
-  readonly answer?: BodyAnswer;
+  readonly answer: BodyAnswer;
 }
 
 type BodyAnswer = z.ZodType | BytesAnswer<z.ZodType> | typeof NO_BODY;
@@ -51,9 +51,18 @@ export class StatusAnswer<Body = unknown> {
   }
 }
 
+/** Result of handlers that have formatted their JSON themselves, such as lists of stored JSON. */
+export class JsonText {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
 /** Results of a handler with this answer. */
 export type AnswerOf<A> = A extends z.ZodType
-  ? Unchanged<z.input<A>> | StatusAnswer<Unchanged<z.input<A>>>
+  ? Unchanged<z.input<A>> | StatusAnswer<Unchanged<z.input<A>>> | JsonText
   : A extends BytesAnswer<infer Json>
     ? string | Uint8Array | Response | Unchanged<z.input<Json>>
     : A extends typeof NO_BODY
@@ -83,7 +92,7 @@ export function formatJson(
   { answer, method, path }: Success & { method: string; path: string },
   body: unknown,
 ): string {
-  const json = JSON.stringify(body);
+  const json = body instanceof JsonText ? body.text : JSON.stringify(body);
   const schema = answer instanceof BytesAnswer ? answer.json : answer;
   if (!isChecked || !(schema instanceof z.ZodType)) return json;
   const value: unknown = JSON.parse(json);

@@ -1,12 +1,20 @@
 // The HTTP API of a service: operations, guard, listener, and common parts of operations.
-export { bytes, NO_BODY, StatusAnswer, type AnswerOf } from "./answer.ts";
+export { bytes, JsonText, NO_BODY, StatusAnswer, type AnswerOf } from "./answer.ts";
 export { createApi, type Api } from "./api.ts";
 export type { ApiOptions } from "./api-options.ts";
 export { findOutflow } from "./connections.ts";
 export { createEtag, isNotModified, requireIfMatch, requirePreconditions } from "./etag.ts";
 export { listenHttp, type HttpListener, type ListenAddress, type ListenOptions } from "./listen.ts";
 export { type JsonObject } from "./openapi.ts";
-export { nextCursor, pageQuery, readPage, type PagedList } from "./page.ts";
+export {
+  cursorQuery,
+  decodeCursor,
+  encodeCursor,
+  nextCursor,
+  pageQuery,
+  readPage,
+  type PagedList,
+} from "./page.ts";
 export * from "./parts.ts";
 export { mapLegacyPath } from "./path.ts";
 export { RateLimit } from "./rate-limit.ts";

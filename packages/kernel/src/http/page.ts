@@ -4,6 +4,13 @@ import { createValidationError } from "./request-input.ts";
 
 const CURSOR_CHARACTERS_MAX = 1_024;
 
+/** `cursor` of a query. */
+export const cursorQuery = z
+  .string()
+  .max(CURSOR_CHARACTERS_MAX)
+  .optional()
+  .describe("`next_cursor` of the previous page.");
+
 /** Query of a paginated list: `limit` 1 to 200 (default 50), and the `cursor` of the previous page. */
 export const pageQuery = z.object({
   limit: z
@@ -13,11 +20,7 @@ export const pageQuery = z.object({
     .refine((limit) => limit >= 1 && limit <= 200, "a whole number from 1 to 200")
     .default(50)
     .describe("Number of items on a page, 1 to 200."),
-  cursor: z
-    .string()
-    .max(CURSOR_CHARACTERS_MAX)
-    .optional()
-    .describe("`next_cursor` of the previous page."),
+  cursor: cursorQuery,
 });
 
 /** `next_cursor` of the answer to a request for a page. */
@@ -60,12 +63,13 @@ export async function readPage<T, Key extends string | number>(
   return { items, next_cursor: more ? encodeCursor(keyOf(last)) : null };
 }
 
-// JSON in base64url: opaque, but not secret.
-function encodeCursor(key: string | number): string {
+/** The cursor after a key: JSON in base64url, opaque, but not secret. */
+export function encodeCursor(key: unknown): string {
   return Buffer.from(JSON.stringify([key])).toString("base64url");
 }
 
-function decodeCursor<Key>(cursor: string, key: z.ZodType<Key>): Key {
+/** The key of a cursor. Throws `validation_failed` if it is not one of this list. */
+export function decodeCursor<Key>(cursor: string, key: z.ZodType<Key>): Key {
   try {
     return z.tuple([key]).parse(JSON.parse(Buffer.from(cursor, "base64url").toString()))[0];
   } catch {

@@ -133,7 +133,7 @@ export function alreadyAnswered(status = 200): Response {
 
 /** Defines an operation with the types of its schemas, for `createApi`. */
 export function defineRoute<
-  A extends Success["answer"] = undefined,
+  A extends Success["answer"],
   P extends z.ZodType | undefined = undefined,
   Q extends z.ZodType | undefined = undefined,
   B extends z.ZodType | undefined = undefined,
@@ -144,7 +144,7 @@ export function defineRoute<
     readonly query?: Q;
     readonly body?: B;
     readonly bodyKind?: K;
-    readonly answer?: A;
+    readonly answer: A;
     readonly handle: (
       exchange: Exchange<
         Output<P, Readonly<Record<string, string>>>,
@@ -162,13 +162,13 @@ export function defineRoute<
  * JSON response. A listener with the API's `intercept` handles it with node's request and response, at about a
  * third of the CPU time of other operations; the behaviour is the same.
  */
-export function defineDirectRoute<B extends z.ZodType, A extends Success["answer"] = undefined>(
+export function defineDirectRoute<B extends z.ZodType, A extends Success["answer"]>(
   route: Omit<
     ApiRoute,
     "handle" | "params" | "query" | "body" | "answer" | "bodyKind" | "isDirect"
   > & {
     readonly body: B;
-    readonly answer?: A;
+    readonly answer: A;
     readonly handle: (exchange: DirectExchange<z.output<B>>) => Promise<AnswerOf<A>>;
   },
 ): ApiRoute {

@@ -20,7 +20,7 @@ export function methodsField() {
           .meta({ pattern: METHOD.source }),
       )
       .max(METHODS_MAX)
-      .transform((methods): readonly string[] => [...new Set(methods)].sort()),
+      .overwrite((methods) => [...new Set(methods)].sort()),
   ).meta({
     description:
       "methods of the route; together with `prefix` and `host` they identify it; other methods get 405 unless another route with this prefix and host has them; GET includes HEAD",

@@ -98,7 +98,7 @@ export function pathPrefix() {
       if (message === undefined) return;
       context.addIssue({ code: "custom", message, params: { code: "path_prefix" } });
     })
-    .transform(normalizePrefix);
+    .overwrite(normalizePrefix);
 }
 
 /**
@@ -115,7 +115,7 @@ export function normalizePrefix(prefix: string): string {
 /** A host name without port, case-insensitive; IPv6 addresses are in brackets. */
 export function hostName() {
   return text(HOST_CHARS_MAX)
-    .transform((value) => value.toLowerCase().replace(/\.$/, ""))
+    .overwrite((value) => value.toLowerCase().replace(/\.$/, ""))
     .refine((value) => isHostName(value), {
       params: { code: "host_name" },
       error: 'expected a host name without port and scheme, such as "api.example.com"',

@@ -2,9 +2,8 @@
 import { PlatformError, toPlatformError } from "@platform/kernel/errors";
 import { type HeaderReader, requireIfMatch } from "@platform/kernel/http";
 import type { Logger } from "@platform/kernel/log";
-import { z } from "zod";
 import type { GateConfig } from "../config/document.ts";
-import { routeAnswer, type RouteConfig } from "../config/route.ts";
+import type { RouteConfig } from "../config/route.ts";
 import { makeRouteKey, makeRouteLabel } from "../shared-state/index.ts";
 import { ChangeLog } from "./change-log.ts";
 import { ChangeQueue } from "./change-queue.ts";
@@ -25,6 +24,7 @@ import type { ListenerCertificate } from "./listener-certificate.ts";
 import type { NetworkLists } from "../resolve/network-lists.ts";
 import type { OidcClientSpec } from "../sign-in/oidc-provider.ts";
 import { explainReload } from "./reload-refusal.ts";
+import type { RouteCheck } from "./route-check.ts";
 import type { OverlayStore } from "./overlay-file.ts";
 import type { RoutePlanner } from "./planner.ts";
 import { stringifySorted } from "../resolve/sorted-json.ts";
@@ -72,22 +72,6 @@ export interface ChangeReport {
   /** Changed keys that require a restart. */
   restartRequired: string[];
 }
-
-/** Numbers of changed routes, as members of answers. */
-export const changedRoutes = { added: z.int(), updated: z.int(), removed: z.int() };
-
-/** Outcome of a change that was only checked, for the API. */
-export const routeCheck = z.object({
-  change: z.enum(["added", "updated", "unchanged"]),
-  before: routeAnswer.nullable().describe("The route as it is now; null if it does not exist"),
-  after: routeAnswer.nullable().describe("The route as it would be"),
-  before_etag: z.string().nullable().describe("Tag of `before`"),
-  fields: z.array(z.string()).describe("Names of the fields that differ"),
-  warnings: z.array(z.string()).readonly(),
-});
-
-/** Outcome of a change that was only checked. */
-export type RouteCheck = z.infer<typeof routeCheck>;
 
 /** Options of {@link Controller}. */
 export interface ControllerOptions {

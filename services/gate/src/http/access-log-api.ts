@@ -1,13 +1,11 @@
 // /api/v1/admin/access-log: the latest requests of all workers, read from the access log, and those that follow.
 import { LineStreams, type LineStreamsOptions } from "@platform/kernel/feeds";
+import { LineFollower, linePosition, readLinePage } from "@platform/kernel/files";
 import {
-  formatLineCursor,
-  LINE_CURSOR,
-  LineFollower,
-  parseLineCursor,
-  readLinePage,
-} from "@platform/kernel/files";
-import {
+  cursorQuery,
+  decodeCursor,
+  encodeCursor,
+  nextCursor,
   type ApiRoute,
   createValidationError,
   defineRoute,
@@ -25,7 +23,7 @@ const SAMPLE_MAX = 100_000;
 /** Longest texts of an answer: a page is at most some 400 KiB. */
 const TEXT_CHARACTERS_MAX = 1_024;
 
-const text = z.string().transform((value) => value.slice(0, TEXT_CHARACTERS_MAX));
+const text = z.string().overwrite((value) => value.slice(0, TEXT_CHARACTERS_MAX));
 
 const requestSchema = z.object({
   timestamp: z.string().meta({ description: "start of the request, ISO 8601 in UTC" }),
@@ -66,7 +64,7 @@ type RequestFilter = z.output<typeof filterQuery>;
 
 const pageQuery = filterQuery.extend({
   limit: z.coerce.number().int().min(1).max(200).default(50).describe("Number of requests."),
-  cursor: z.string().regex(LINE_CURSOR).optional().describe("`next_cursor` of the previous page."),
+  cursor: cursorQuery,
 });
 
 const streamQuery = filterQuery.extend({
@@ -92,7 +90,7 @@ export function createAccessLogRoutes(controller: Controller): ApiRoute[] {
       query: pageQuery,
       answer: z.object({
         items: z.array(requestSchema),
-        next_cursor: z.string().nullable(),
+        next_cursor: nextCursor,
         enabled: z.boolean().meta({ description: "false if no route has `access_log`" }),
       }),
       problems: { 503: "The access log cannot be read" },
@@ -103,7 +101,8 @@ export function createAccessLogRoutes(controller: Controller): ApiRoute[] {
         const page = readLinePage({
           path: accessLog.path,
           rotatedFiles: Math.max(1, accessLog.filesMax),
-          before: wanted.cursor === undefined ? undefined : parseLineCursor(wanted.cursor),
+          before:
+            wanted.cursor === undefined ? undefined : decodeCursor(wanted.cursor, linePosition),
           limit: wanted.limit,
           parse: (line) => {
             const request = parseRequest(line);
@@ -113,7 +112,7 @@ export function createAccessLogRoutes(controller: Controller): ApiRoute[] {
         const { lines, next } = await page.catch((cause: unknown) => {
           throw new PlatformError("unavailable", describeReadError(cause), { cause });
         });
-        const next_cursor = next === undefined ? null : formatLineCursor(next);
+        const next_cursor = next === undefined ? null : encodeCursor(next);
         return { items: lines, next_cursor, enabled: true };
       },
     }),

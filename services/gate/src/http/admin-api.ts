@@ -9,7 +9,7 @@ import {
 } from "@platform/kernel/http";
 import { z } from "zod";
 import { NOT_AVAILABLE_YET } from "../config/value.ts";
-import { changedRoutes } from "../control/controller.ts";
+import { changedRoutes } from "../control/route-check.ts";
 import { connectionCounts } from "../telemetry/gate-metrics.ts";
 import { createCacheRoutes } from "./cache-api.ts";
 import { readChangeRequest } from "./request.ts";

@@ -3,7 +3,7 @@ import { type ApiRoute, defineRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import { routesSchema } from "../config/document.ts";
 import { connectionCounts } from "../telemetry/gate-metrics.ts";
-import { changedRoutes } from "../control/controller.ts";
+import { changedRoutes } from "../control/route-check.ts";
 import { type MetricsStream, metricsUpdate } from "../telemetry/metrics-stream.ts";
 import { JSON_BODY_BYTES_MAX, readJsonBody } from "./json-body.ts";
 import { readChangeRequest } from "./request.ts";

@@ -6,7 +6,8 @@ import { z } from "zod";
 import { extendRouteAnswer, type RouteConfig, routeSchema } from "../config/route.ts";
 import { normalizePrefix } from "../config/value.ts";
 import { canaryState, type CanaryEngine } from "../resilience/canary-engine.ts";
-import { routeCheck, type Controller } from "../control/controller.ts";
+import type { Controller } from "../control/controller.ts";
+import { routeCheck } from "../control/route-check.ts";
 import type { GateMetrics } from "../telemetry/gate-metrics.ts";
 import type { RoutePlanner } from "../control/planner.ts";
 import {

@@ -1,6 +1,7 @@
 // Figures of deliveries: by day, stream, tag, template or channel.
 import { sql } from "kysely";
-import { DELIVERY_STATUSES, type DeliveryStatus, type MessageRow } from "../database/message.ts";
+import { z } from "zod";
+import { DELIVERY_STATUSES, type MessageRow } from "../database/message.ts";
 import type { NotifyDatabase } from "../database/schema.ts";
 
 /** Dimensions of figures. */
@@ -10,10 +11,24 @@ type Dimension = (typeof DIMENSIONS)[number];
 
 const EVENT_TYPES = ["opened", "clicked", "unsubscribed", "complained"] as const;
 
+/** Deliveries by status, and those with at least one event of a type; for the API. */
+export const figureAnswer = z.object({
+  recipients: z.int(),
+  queued: z.int(),
+  deferred: z.int(),
+  sent: z.int(),
+  bounced: z.int(),
+  failed: z.int(),
+  suppressed: z.int(),
+  canceled: z.int(),
+  opened: z.int(),
+  clicked: z.int(),
+  unsubscribed: z.int(),
+  complained: z.int(),
+});
+
 /** Deliveries by status, and those with at least one event of a type. */
-export type Figures = Record<DeliveryStatus | (typeof EVENT_TYPES)[number], number> & {
-  recipients: number;
-};
+export type Figures = z.infer<typeof figureAnswer>;
 
 /** A question: messages accepted from `fromMs` until before `toMs`, of one client or of all. */
 export interface AnalyticsQuery {

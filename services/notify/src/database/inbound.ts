@@ -19,11 +19,17 @@ export interface InboundRuleRow {
   created_at: number;
 }
 
-/** State of a received message. Quarantined messages are kept, but forwarded only on request. */
-export type InboundStatus = "accepted" | "quarantined" | "rejected";
+/** States of a received message. Quarantined messages are kept, but forwarded only on request. */
+export const INBOUND_STATUSES = ["accepted", "quarantined", "rejected"] as const;
+
+/** State of a received message. */
+export type InboundStatus = (typeof INBOUND_STATUSES)[number];
+
+/** Purposes of messages by their recipient. */
+export const INBOUND_KINDS = ["mail", "bounce", "complaint", "dmarc_report", "postmaster"] as const;
 
 /** Purpose of a message by its recipient. */
-export type InboundKind = "mail" | "bounce" | "complaint" | "dmarc_report" | "postmaster";
+export type InboundKind = (typeof INBOUND_KINDS)[number];
 
 /** A received message. Rejected ones have no content; they count for DMARC reports only. */
 export interface InboundRow {

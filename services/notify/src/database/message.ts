@@ -2,8 +2,11 @@
 import type { Migration } from "@platform/kernel/db";
 import type { TraceColumns } from "./trace.ts";
 
+/** Channels of messages. */
+export const CHANNELS = ["email", "sms", "push"] as const;
+
 /** Channel of a message. */
-export type Channel = "email" | "sms" | "push";
+export type Channel = (typeof CHANNELS)[number];
 
 /** Streams that clients may choose: unsubscribing and bulk limits concern `bulk` only. */
 export const CLIENT_STREAMS = ["transactional", "bulk"] as const;

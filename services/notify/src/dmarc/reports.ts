@@ -1,4 +1,5 @@
 // Aggregate reports about our domains: read from received mail, stored once, summed by month.
+import { z } from "zod";
 import { sql } from "kysely";
 import type { Clock } from "@platform/kernel/time";
 import type { DmarcReportRow } from "../database/dmarc.ts";
@@ -17,13 +18,16 @@ export interface DmarcReportsOptions {
   isOwnDomain: (domain: string) => boolean;
 }
 
+/** Figures of a period, for the API. */
+export const dmarcFigures = z.object({
+  total_messages: z.int(),
+  aligned: z.int(),
+  failed_spf: z.int(),
+  failed_dkim: z.int(),
+});
+
 /** Figures of a period. */
-export interface DmarcFigures {
-  total_messages: number;
-  aligned: number;
-  failed_spf: number;
-  failed_dkim: number;
-}
+export type DmarcFigures = z.infer<typeof dmarcFigures>;
 
 const NESTING_MAX = 10;
 const SOURCES_MAX = 500;

@@ -1,19 +1,23 @@
 // Aggregate reports by source: the hosts that send in the name of the domains.
+import { z } from "zod";
 import type { NotifyDatabase } from "../database/schema.ts";
 
+const checks = z.object({ pass: z.int(), fail: z.int() });
+
+/** Figures of a source in a period, for the API. */
+export const dmarcSource = z.object({
+  source_ip: z.string(),
+  total_messages: z.int(),
+  aligned: z.int().describe("Messages for which SPF or DKIM passed and was aligned"),
+  spf: checks,
+  dkim: checks,
+  dispositions: z.object({ none: z.int(), quarantine: z.int(), reject: z.int() }),
+  domains: z.array(z.string()).describe("Domains in whose name it sent, at most 20"),
+  reporters: z.array(z.string()).describe("Receivers that reported it, at most 20"),
+});
+
 /** Figures of a source in a period. */
-export interface DmarcSource {
-  source_ip: string;
-  total_messages: number;
-  /** Messages for which SPF or DKIM passed and was aligned. */
-  aligned: number;
-  spf: { pass: number; fail: number };
-  dkim: { pass: number; fail: number };
-  dispositions: { none: number; quarantine: number; reject: number };
-  /** Domains in whose name it sent, and receivers that reported it; each at most 20. */
-  domains: string[];
-  reporters: string[];
-}
+export type DmarcSource = z.infer<typeof dmarcSource>;
 
 /** Filter of sources. */
 export interface SourceQuery {
@@ -30,13 +34,19 @@ export interface DmarcSources {
   isCut: boolean;
 }
 
-interface StoredRecord {
-  source_ip: string;
-  count: number;
-  disposition: "none" | "quarantine" | "reject";
-  spf: "pass" | "fail";
-  dkim: "pass" | "fail";
-}
+const passOrFail = z.enum(["pass", "fail"]);
+
+/** A source of a stored report, for the API. */
+export const storedRecord = z.object({
+  source_ip: z.string(),
+  count: z.int(),
+  disposition: z.enum(["none", "quarantine", "reject"]),
+  spf: passOrFail,
+  dkim: passOrFail,
+});
+
+/** A source of a stored report. */
+export type StoredRecord = z.infer<typeof storedRecord>;
 
 const REPORTS_MAX = 10_000;
 const REPORTS_READ = 100;

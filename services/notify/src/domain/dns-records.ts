@@ -1,24 +1,29 @@
 // DNS records of a sending domain: those to set, and what DNS has.
+import { z } from "zod";
 import type { DkimKeyRow } from "../database/domain.ts";
 import type { DnsLookup } from "../dns/resolver.ts";
 
+const dnsRecord = z.object({
+  purpose: z.enum(["dkim", "spf", "dmarc", "mx"]),
+  type: z.enum(["TXT", "MX"]),
+  name: z.string(),
+  value: z.string(),
+  selector: z.string().exactOptional().describe("Selector of a DKIM record"),
+});
+
 /** A record to set. */
-export interface DnsRecord {
-  purpose: "dkim" | "spf" | "dmarc" | "mx";
-  type: "TXT" | "MX";
-  name: string;
-  value: string;
-  /** Selector of a DKIM record. */
-  selector?: string;
-}
+export type DnsRecord = z.infer<typeof dnsRecord>;
+
+/** A record with the result of its check, for the API. */
+export const checkedRecord = dnsRecord.extend({
+  status: z
+    .enum(["ok", "missing", "wrong", "unknown"])
+    .describe("unknown: DNS did not answer. wrong: there is another record, or several"),
+  found: z.array(z.string()).exactOptional().describe("Records that were found, if they are wrong"),
+});
 
 /** A record with the result of its check. */
-export interface CheckedRecord extends DnsRecord {
-  /** `unknown`: DNS did not answer. `wrong`: there is another record, or several. */
-  status: "ok" | "missing" | "wrong" | "unknown";
-  /** Records that were found, if they are wrong. */
-  found?: string[];
-}
+export type CheckedRecord = z.infer<typeof checkedRecord>;
 
 /** Settings that records depend on. */
 export interface RecordOptions {

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { createValidationError, defineRoute, type ApiRoute } from "@platform/kernel/http";
 import type { Clock } from "@platform/kernel/time";
-import { DIMENSIONS, type Analytics } from "../analytics/analytics.ts";
+import { DIMENSIONS, figureAnswer, type Analytics } from "../analytics/analytics.ts";
 import { STREAMS } from "../database/message.ts";
 import { requireSender, visibleClient } from "./access.ts";
 
@@ -18,6 +18,25 @@ const analyticsQuery = z.object({
   template: z.string().max(128).optional(),
 });
 
+const label = z.string().nullable().optional();
+const analyticsAnswer = z.object({
+  from: z.string(),
+  to: z.string(),
+  by: z.enum(DIMENSIONS),
+  totals: figureAnswer,
+  groups: z
+    .array(
+      figureAnswer.extend({
+        day: label,
+        stream: label,
+        tag: label,
+        template: label,
+        channel: label,
+      }),
+    )
+    .describe("The value of the dimension under its name, and the figures"),
+});
+
 /** Creates the routes. */
 export function createAnalyticsRoutes(analytics: Analytics, clock: Clock): ApiRoute[] {
   return [
@@ -29,6 +48,7 @@ export function createAnalyticsRoutes(analytics: Analytics, clock: Clock): ApiRo
       summary: "Figures of the messages accepted in a period",
       description: `Recipients by status, and recipients who opened, clicked, unsubscribed or complained; \`by\` day, stream, tag, template or channel. At most ${DAYS_MAX} days. Clients see the figures of their own messages.`,
       query: analyticsQuery,
+      answer: analyticsAnswer,
       handle: async ({ query, caller }) => {
         const { from, to, fromMs, toMs } = readPeriod(query, clock.now());
         const { by, stream, template } = query;

@@ -1,12 +1,18 @@
 // DMARC: figures by month, and the aggregate reports about our domains.
 import { isIP } from "node:net";
 import { z } from "zod";
-import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kernel/http";
+import { defineRoute, nextCursor, pageQuery, readPage, type ApiRoute } from "@platform/kernel/http";
 import type { Clock } from "@platform/kernel/time";
 import type { DmarcReportRow, DmarcSentRow } from "../database/dmarc.ts";
 import type { ReportSender } from "../dmarc/report-sender.ts";
-import type { DmarcReports } from "../dmarc/reports.ts";
-import { compareSources, type DmarcSource } from "../dmarc/sources.ts";
+import { dmarcFigures, type DmarcReports } from "../dmarc/reports.ts";
+import {
+  compareSources,
+  dmarcSource,
+  storedRecord,
+  type DmarcSource,
+  type StoredRecord,
+} from "../dmarc/sources.ts";
 import { requireManager } from "./access.ts";
 
 const REPORTS_MAX = 200;
@@ -29,6 +35,37 @@ const sourcesQuery = pageQuery.extend(periodQuery.shape).extend({
   domain: z.string().max(253).toLowerCase().optional().describe("Only reports about this domain."),
 });
 
+const reportAnswer = dmarcFigures
+  .extend({ period: z.string(), inbound: dmarcFigures })
+  .describe("Without `source`");
+
+const sourceAnswer = dmarcFigures
+  .extend({
+    period: z.string(),
+    source: z.string(),
+    ...dmarcSource.pick({ dispositions: true, domains: true, reporters: true }).shape,
+  })
+  .describe("With `source`");
+
+const receivedReport = z.object({
+  org_name: z.string(),
+  report_id: z.string(),
+  domain: z.string(),
+  begins_at: z.string(),
+  ends_at: z.string(),
+  ...dmarcFigures.shape,
+  sources: z.array(storedRecord),
+});
+
+const sentReport = z.object({
+  domain: z.string(),
+  day: z.string(),
+  status: z.enum(["pending", "sent", "skipped", "failed"]),
+  messages: z.int(),
+  recipients: z.array(z.string()),
+  detail: z.string(),
+});
+
 /** Creates the routes. */
 export function createDmarcRoutes(
   reports: DmarcReports,
@@ -45,6 +82,7 @@ export function createDmarcRoutes(
       description:
         "The totals are those of aggregate reports that others sent about the sending domains. `inbound` is about mail that this service received. With `source`, they are about one host that sends in the name of the domains.",
       query: periodQuery.extend({ source: sourceAddress.optional() }),
+      answer: z.union([reportAnswer, sourceAnswer]),
       handle: async ({ query }) => {
         const { period, fromMs, toMs } = readPeriod(query.period, clock.now());
         if (query.source !== undefined) {
@@ -67,6 +105,12 @@ export function createDmarcRoutes(
       description:
         "Sums the latest 10 000 reports and at most 10 000 sources; `is_cut` is true if there are more.",
       query: sourcesQuery,
+      answer: z.object({
+        period: z.string(),
+        sources: z.array(dmarcSource),
+        next_cursor: nextCursor,
+        is_cut: z.boolean(),
+      }),
       handle: async ({ query }) => {
         const { period, fromMs, toMs } = readPeriod(query.period, clock.now());
         const { source, domain } = query;
@@ -85,6 +129,7 @@ export function createDmarcRoutes(
       path: "/api/v1/dmarc/reports",
       summary: "Aggregate reports of a month, newest first",
       description: `At most ${REPORTS_MAX}.`,
+      answer: z.object({ period: z.string(), reports: z.array(receivedReport) }),
       handle: async ({ query }) => {
         const { period, fromMs, toMs } = readPeriod(query.period, clock.now());
         return { period, reports: (await reports.list(fromMs, toMs, REPORTS_MAX)).map(toReport) };
@@ -96,6 +141,7 @@ export function createDmarcRoutes(
       path: "/api/v1/dmarc/sent-reports",
       summary: "Aggregate reports of a month about received mail, to the domains that ask for them",
       description: `Newest first, at most ${REPORTS_MAX}.`,
+      answer: z.object({ period: z.string(), reports: z.array(sentReport) }),
       handle: async ({ query }) => {
         const { period, fromMs, toMs } = readPeriod(query.period, clock.now());
         return { period, reports: (await sender.list(fromMs, toMs, REPORTS_MAX)).map(toSent) };
@@ -140,7 +186,7 @@ function toReport(row: DmarcReportRow) {
     aligned: row.aligned,
     failed_spf: row.failed_spf,
     failed_dkim: row.failed_dkim,
-    sources: JSON.parse(row.records) as unknown,
+    sources: JSON.parse(row.records) as StoredRecord[],
   };
 }
 

@@ -3,17 +3,36 @@ import { z } from "zod";
 import {
   createValidationError,
   defineRoute,
+  nextCursor,
   pageQuery,
   readPage,
   type ApiRoute,
+  NO_BODY,
 } from "@platform/kernel/http";
 import { parseDomain } from "../address/domain.ts";
+import { checkedRecord } from "../domain/dns-records.ts";
 import type { DomainDetail, Domains } from "../domain/domains.ts";
 import { requireManager } from "./access.ts";
 
 const PAGE_MAX = 20;
 
 const domainBody = z.strictObject({ domain: z.string().min(1).max(253) });
+
+const domainAnswer = z
+  .object({
+    domain: z.string(),
+    configured: z.boolean(),
+    verified: z.boolean(),
+    keys: z.array(
+      z.object({
+        selector: z.string(),
+        state: z.enum(["pending", "active", "retired"]),
+        created_at: z.string(),
+      }),
+    ),
+    records: z.array(checkedRecord),
+  })
+  .meta({ id: "Domain" });
 
 /** Creates the routes. */
 export function createDomainRoutes(domains: Domains): ApiRoute[] {
@@ -26,6 +45,7 @@ export function createDomainRoutes(domains: Domains): ApiRoute[] {
       summary: "List sending domains with the DNS records to set and what DNS has",
       description: `Records are looked up within 3 s, for at most ${PAGE_MAX} domains per page.`,
       query: pageQuery,
+      answer: z.object({ domains: z.array(domainAnswer), next_cursor: nextCursor }),
       handle: async ({ query }) => {
         const names = [...domains.names].toSorted();
         const page = await readPage(
@@ -48,6 +68,7 @@ export function createDomainRoutes(domains: Domains): ApiRoute[] {
       summary: "Add a sending domain",
       body: domainBody,
       status: 201,
+      answer: domainAnswer,
       handle: async ({ body }) => toDomain(await domains.add(readDomain(body.domain))),
     }),
     defineRoute({
@@ -55,6 +76,7 @@ export function createDomainRoutes(domains: Domains): ApiRoute[] {
       method: "GET",
       path: "/api/v1/domains/{domain}",
       summary: "Read a domain and check its DNS records",
+      answer: domainAnswer,
       handle: async ({ params }) => toDomain(await domains.check(params["domain"]!.toLowerCase())),
     }),
     defineRoute({
@@ -62,6 +84,7 @@ export function createDomainRoutes(domains: Domains): ApiRoute[] {
       method: "DELETE",
       path: "/api/v1/domains/{domain}",
       summary: "Delete a domain and its keys",
+      answer: NO_BODY,
       handle: async ({ params }) => domains.remove(params["domain"]!.toLowerCase()),
     }),
     defineRoute({
@@ -72,6 +95,7 @@ export function createDomainRoutes(domains: Domains): ApiRoute[] {
       description:
         "The key signs once its record is published. The previous key stays published for seven more days.",
       status: 201,
+      answer: domainAnswer,
       handle: async ({ params }) => toDomain(await domains.rotate(params["domain"]!.toLowerCase())),
     }),
     defineRoute({
@@ -79,6 +103,7 @@ export function createDomainRoutes(domains: Domains): ApiRoute[] {
       method: "POST",
       path: "/api/v1/domains/{domain}/keys/{selector}/activate",
       summary: "Sign with a pending key although its record was not seen in DNS",
+      answer: domainAnswer,
       handle: async ({ params }) => {
         const domain = params["domain"]!.toLowerCase();
         await domains.activate(domain, params["selector"]!);

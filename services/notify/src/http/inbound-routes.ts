@@ -7,11 +7,19 @@ import {
   createEtag,
   createValidationError,
   defineRoute,
+  nextCursor,
   pageQuery,
   requireIfMatch,
   type ApiRoute,
+  NO_BODY,
 } from "@platform/kernel/http";
-import type { InboundForwardRow, InboundRow, InboundRuleRow } from "../database/inbound.ts";
+import {
+  INBOUND_KINDS,
+  INBOUND_STATUSES,
+  type InboundForwardRow,
+  type InboundRow,
+  type InboundRuleRow,
+} from "../database/inbound.ts";
 import type { Forwarder } from "../inbound/forwarder.ts";
 import { findPatternFault, matchesPattern } from "../inbound/pattern.ts";
 import type { InboundRules, RuleFields } from "../inbound/rules.ts";
@@ -47,6 +55,44 @@ const ruleBody = z.strictObject({
 const rulePatch = z.strictObject({ name, match, forward_to: forwardTo, priority }).partial();
 
 const testBody = z.strictObject({ to: z.string().min(3).max(320) });
+
+const ruleAnswer = z
+  .object({
+    rule_id: z.string(),
+    name: z.string(),
+    match: z.object({ to_pattern: z.string() }),
+    forward_to: z.string(),
+    priority: z.int(),
+    created_at: z.string(),
+  })
+  .meta({ id: "InboundRule" });
+
+const receivedMessage = z.object({
+  id: z.string(),
+  kind: z.enum(INBOUND_KINDS),
+  status: z.enum(INBOUND_STATUSES),
+  from: z.string(),
+  envelope: z.object({ from: z.string(), to: z.array(z.string()) }),
+  subject: z.string(),
+  message_id: z.string(),
+  client_address: z.string(),
+  size_bytes: z.int(),
+  spf: z.string(),
+  dkim: z.string(),
+  dmarc: z.string(),
+  arc: z.string(),
+  arc_domain: z.string(),
+  received_at: z.string(),
+});
+
+const forwardAnswer = z.object({
+  rule_id: z.string(),
+  recipients: z.array(z.string()),
+  status: z.enum(["pending", "delivered", "failed"]),
+  attempts: z.int(),
+  next_attempt_at: z.string().optional(),
+  detail: z.string().optional(),
+});
 
 /** Parts that the routes use. */
 export interface InboundParts {
@@ -85,9 +131,10 @@ function createRuleRoutes({ rules, fetch }: InboundParts): ApiRoute[] {
         "The `secret` of the answer verifies the signatures of forwards (Standard Webhooks). It is shown once.",
       body: ruleBody,
       status: 201,
+      answer: z.object({ status: z.literal("created"), rule_id: z.string(), secret: z.string() }),
       handle: async ({ body }) => {
         const { id, secret } = await rules.create(await readFields(body));
-        return { status: "created", rule_id: id, secret };
+        return { status: "created" as const, rule_id: id, secret };
       },
     }),
     defineRoute({
@@ -95,6 +142,7 @@ function createRuleRoutes({ rules, fetch }: InboundParts): ApiRoute[] {
       method: "GET",
       path: "/api/v1/inbound/rules",
       summary: "List rules in the order in which they are tried",
+      answer: z.object({ rules: z.array(ruleAnswer) }),
       handle: async () => {
         await rules.load();
         return { rules: rules.all.map(toRule) };
@@ -105,6 +153,7 @@ function createRuleRoutes({ rules, fetch }: InboundParts): ApiRoute[] {
       method: "GET",
       path: "/api/v1/inbound/rules/{id}",
       summary: "Read a rule",
+      answer: ruleAnswer,
       handle: ({ params, answerHeaders }) => {
         const rule = rules.get(params["id"]!);
         answerHeaders.set("ETag", tagOf(rule));
@@ -123,6 +172,7 @@ function createRuleRoutes({ rules, fetch }: InboundParts): ApiRoute[] {
         412: "The rule has changed",
         422: "The target is not allowed",
       },
+      answer: ruleAnswer,
       handle: async ({ params, body, headers, answerHeaders }) => {
         await rules.load();
         const rule = rules.get(params["id"]!);
@@ -146,6 +196,7 @@ function createRuleRoutes({ rules, fetch }: InboundParts): ApiRoute[] {
       path: "/api/v1/inbound/rules/{id}",
       summary: "Replace a rule",
       body: ruleBody,
+      answer: ruleAnswer,
       handle: async ({ params, body }) =>
         toRule(await rules.update(params["id"]!, await readFields(body))),
     }),
@@ -154,6 +205,7 @@ function createRuleRoutes({ rules, fetch }: InboundParts): ApiRoute[] {
       method: "DELETE",
       path: "/api/v1/inbound/rules/{id}",
       summary: "Delete a rule",
+      answer: NO_BODY,
       handle: async ({ params }) => {
         await rules.remove(params["id"]!);
         return undefined;
@@ -167,6 +219,12 @@ function createRuleRoutes({ rules, fetch }: InboundParts): ApiRoute[] {
       description:
         "`applies` is false if another rule, `applied_rule_id`, is tried before this one.",
       body: testBody,
+      answer: z.object({
+        rule_id: z.string(),
+        matches: z.boolean(),
+        applies: z.boolean(),
+        applied_rule_id: z.string().nullable(),
+      }),
       handle: async ({ params, body }) => {
         await rules.load();
         const { id, pattern } = rules.get(params["id"]!);
@@ -187,6 +245,7 @@ function createRuleRoutes({ rules, fetch }: InboundParts): ApiRoute[] {
       summary: "Find the rules that match a recipient address, the one that applies first",
       description: "No mail is sent. Without a rule, mail to the address is refused with 550.",
       body: testBody,
+      answer: z.object({ applied_rule_id: z.string().nullable(), rules: z.array(ruleAnswer) }),
       handle: async ({ body }) => {
         await rules.load();
         const matching = rules.matchAll(body.to.toLowerCase());
@@ -199,9 +258,10 @@ function createRuleRoutes({ rules, fetch }: InboundParts): ApiRoute[] {
       path: "/api/v1/inbound/rules/{id}/rotate-secret",
       summary: "Replace the secret of a rule",
       description: "The previous secret also signs for 24 hours.",
+      answer: z.object({ status: z.literal("rotated"), rule_id: z.string(), secret: z.string() }),
       handle: async ({ params }) => {
         const { id, secret } = await rules.rotateSecret(params["id"]!);
-        return { status: "rotated", rule_id: id, secret };
+        return { status: "rotated" as const, rule_id: id, secret };
       },
     }),
   ];
@@ -221,9 +281,10 @@ function createReceivedRoutes({ store, forwarder }: InboundParts): ApiRoute[] {
       path: "/api/v1/inbound/messages",
       summary: "List received messages, newest first",
       query: pageQuery.extend({
-        kind: z.enum(["mail", "bounce", "complaint", "dmarc_report", "postmaster"]).optional(),
-        status: z.enum(["accepted", "quarantined", "rejected"]).optional(),
+        kind: z.enum(INBOUND_KINDS).optional(),
+        status: z.enum(INBOUND_STATUSES).optional(),
       }),
+      answer: z.object({ messages: z.array(receivedMessage), next_cursor: nextCursor }),
       handle: async ({ query }) => {
         const list = {
           key: z.string().max(64),
@@ -238,6 +299,7 @@ function createReceivedRoutes({ store, forwarder }: InboundParts): ApiRoute[] {
       method: "GET",
       path: "/api/v1/inbound/messages/{id}",
       summary: "Read a received message and the state of its forwards",
+      answer: receivedMessage.extend({ forwards: z.array(forwardAnswer) }),
       handle: async ({ params }) => {
         const row = await find(params["id"]!);
         const forwards = await store.listForwards(row.id);
@@ -263,12 +325,13 @@ function createReceivedRoutes({ store, forwarder }: InboundParts): ApiRoute[] {
       path: "/api/v1/inbound/messages/{id}/forward",
       summary: "Forward a message again, or release it from quarantine",
       status: 202,
+      answer: z.object({ status: z.literal("queued"), forwards: z.int() }),
       handle: async ({ params }) => {
         const { id } = await find(params["id"]!);
         const count = await store.forwardAgain(id);
         if (count === 0) throw new PlatformError("conflict", "No rule matched the message.");
         forwarder.wake();
-        return { status: "queued", forwards: count };
+        return { status: "queued" as const, forwards: count };
       },
     }),
   ];

@@ -1,12 +1,31 @@
 // The development inbox: list, read, raw, HTML view, delete.
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
-import { bytes, defineRoute, pageQuery, type ApiRoute } from "@platform/kernel/http";
+import {
+  bytes,
+  defineRoute,
+  nextCursor,
+  pageQuery,
+  type ApiRoute,
+  NO_BODY,
+} from "@platform/kernel/http";
+import { CHANNELS } from "../database/message.ts";
 import type { InboxRow } from "../database/inbox.ts";
 import type { Inbox, InboxItem } from "../inbox/inbox.ts";
-import { parseMail, renderView } from "../inbox/view.ts";
+import { parsedMail, parseMail, renderView } from "../inbox/view.ts";
 import { requireManager } from "./access.ts";
 import { listMessages, respondRaw, respondView, viewQuery } from "./stored-mail.ts";
+
+const inboxItem = z.object({
+  message_id: z.string(),
+  channel: z.enum(CHANNELS),
+  from: z.string(),
+  to: z.array(z.string()),
+  subject: z.string(),
+  size_bytes: z.int(),
+  received_at: z.string(),
+  expires_at: z.string(),
+});
 
 /** Creates the routes. `inbox` is undefined if a relay is configured: the operations then answer 404. */
 export function createInboxRoutes(inbox: Inbox | undefined): ApiRoute[] {
@@ -37,6 +56,10 @@ export function createInboxRoutes(inbox: Inbox | undefined): ApiRoute[] {
           .optional()
           .describe("Text in the subject or an address."),
       }),
+      answer: z.object({
+        messages: z.array(inboxItem.extend({ template: z.string().nullable() })),
+        next_cursor: nextCursor,
+      }),
       handle: async ({ query }) => {
         const found = requireInbox();
         const list = {
@@ -52,6 +75,7 @@ export function createInboxRoutes(inbox: Inbox | undefined): ApiRoute[] {
       method: "DELETE",
       path: "/api/v1/inbox",
       summary: "Delete all messages",
+      answer: z.object({ deleted: z.int() }),
       handle: async () => ({ deleted: await requireInbox().remove() }),
     }),
     defineRoute({
@@ -59,6 +83,7 @@ export function createInboxRoutes(inbox: Inbox | undefined): ApiRoute[] {
       method: "GET",
       path: "/api/v1/inbox/{id}",
       summary: "Read a message",
+      answer: inboxItem.extend(parsedMail.partial().shape),
       handle: async ({ params }) => {
         const row = await read(params["id"]!);
         if (row.channel === "sms") return { ...toSummary(row), text: toText(row) };
@@ -70,6 +95,7 @@ export function createInboxRoutes(inbox: Inbox | undefined): ApiRoute[] {
       method: "DELETE",
       path: "/api/v1/inbox/{id}",
       summary: "Delete a message",
+      answer: NO_BODY,
       handle: async ({ params }) => {
         if ((await requireInbox().remove(params["id"])) > 0) return undefined;
         throw new PlatformError("not_found", "There is no such message.");

@@ -3,6 +3,7 @@ import { z } from "zod";
 import {
   bytes,
   defineRoute,
+  nextCursor,
   pageQuery,
   readPage,
   StatusAnswer,
@@ -11,13 +12,15 @@ import {
 } from "@platform/kernel/http";
 import type { CheckMail } from "../check/mail-check.ts";
 import {
+  CHANNELS,
   DELIVERY_STATUSES,
   STREAMS,
   type DeliveryRow,
   type MessageRow,
 } from "../database/message.ts";
-import { parseMail, renderView } from "../inbox/view.ts";
-import { summarizeStatus, type Messages } from "../send/messages.ts";
+import { parsedMail, parseMail, renderView } from "../inbox/view.ts";
+import { sendAnswer } from "../send/answer.ts";
+import { messageEvent, summarizeStatus, type Messages } from "../send/messages.ts";
 import { resendRequest } from "../send/request.ts";
 import type { Resender } from "../send/resender.ts";
 import type { StoredContents } from "../send/stored-content.ts";
@@ -32,6 +35,38 @@ const checkResult = z.object({
   code: z.string(),
   params: z.record(z.string(), z.union([z.string(), z.number()])),
   detail: z.string(),
+});
+
+const messageAnswer = z.object({
+  message_id: z.string(),
+  status: z.enum(DELIVERY_STATUSES),
+  channel: z.enum(CHANNELS),
+  stream: z.enum(STREAMS),
+  from: z.string(),
+  subject: z.string(),
+  template: z.string().nullable(),
+  tags: z.array(z.string()),
+  metadata: z.record(z.string(), z.unknown()),
+  size_bytes: z.int(),
+  created_at: z.string(),
+  send_at: z.string().nullable(),
+  expires_at: z.string().nullable(),
+  resent_from: z.string().nullable(),
+  sensitive: z.boolean(),
+  trace_id: z.string(),
+  recipients: z.array(
+    z.object({
+      address: z.string(),
+      kind: z.enum(["to", "cc", "bcc"]),
+      status: z.enum(DELIVERY_STATUSES),
+      attempts: z.int(),
+      code: z.int().nullable().describe("SMTP reply code of the last attempt"),
+      enhanced: z.string().nullable(),
+      detail: z.string().nullable(),
+      bounce_type: z.enum(["hard", "soft"]).nullable(),
+      next_attempt_at: z.string().nullable(),
+    }),
+  ),
 });
 
 const listQuery = pageQuery.extend({
@@ -70,6 +105,7 @@ function createStatusRoutes({ messages, resender, rate }: MessageRoutesOptions):
       path: "/api/v1/messages",
       summary: "List messages, newest first",
       query: listQuery,
+      answer: z.object({ messages: z.array(messageAnswer), next_cursor: nextCursor }),
       handle: async ({ query, caller }) => {
         const { limit, cursor, ...filter } = query;
         const page = await readPage(
@@ -92,6 +128,7 @@ function createStatusRoutes({ messages, resender, rate }: MessageRoutesOptions):
       method: "GET",
       path: "/api/v1/messages/{id}",
       summary: "Status and events of a message",
+      answer: messageAnswer.extend({ events: z.array(messageEvent) }),
       handle: async ({ params, caller }) => {
         const found = await messages.get(params["id"]!, visibleClient(caller));
         return { ...toSummary(found.message, found.deliveries), events: found.events };
@@ -103,9 +140,14 @@ function createStatusRoutes({ messages, resender, rate }: MessageRoutesOptions):
       path: "/api/v1/messages/{id}",
       summary: "Cancel the deliveries of a message that have not started",
       problems: { 409: "All deliveries have ended or started" },
+      answer: z.object({
+        status: z.literal("canceled"),
+        message_id: z.string(),
+        canceled: z.int().describe("Number of deliveries"),
+      }),
       handle: async ({ params, caller }) => {
         const canceled = await messages.cancel(params["id"]!, visibleClient(caller));
-        return { status: "canceled", message_id: params["id"], canceled };
+        return { status: "canceled" as const, message_id: params["id"]!, canceled };
       },
     }),
     defineRoute({
@@ -117,6 +159,8 @@ function createStatusRoutes({ messages, resender, rate }: MessageRoutesOptions):
         "A new message with a Message-ID of its own, `resent_from` names the first one; suppression and limits apply as for `/send`. Opens and clicks of tracked links count for the first message.",
       problems: { ...CONTENT_PROBLEMS, ...SEND_PROBLEMS },
       body: resendRequest,
+      status: [200, 202],
+      answer: sendAnswer,
       handle: async ({ params, body, caller, headers, span }) => {
         const client = clientOf(caller);
         const isOperator = caller.kind === "operator";
@@ -159,6 +203,11 @@ function createContentRoutes({ contents, checkMail }: MessageRoutesOptions): Api
       ...operation,
       path: "/api/v1/messages/{id}/content",
       summary: "Content of a message, with the variables of its template",
+      answer: parsedMail.extend({
+        subject: z.string().optional().describe("Of mails"),
+        variables: z.record(z.string(), z.unknown()).nullable(),
+        warnings: z.array(z.string()),
+      }),
       handle: async ({ params, caller }) => {
         const client = visibleClient(caller);
         const stored = await contents.read(params["id"]!, client);
@@ -201,8 +250,9 @@ function toSummary(message: MessageRow, deliveries: readonly DeliveryRow[]) {
     from: message.sender,
     subject: message.subject,
     template: message.template,
-    tags: message.tags === null ? [] : (JSON.parse(message.tags) as unknown),
-    metadata: message.metadata === null ? {} : (JSON.parse(message.metadata) as unknown),
+    tags: message.tags === null ? [] : (JSON.parse(message.tags) as string[]),
+    metadata:
+      message.metadata === null ? {} : (JSON.parse(message.metadata) as Record<string, unknown>),
     size_bytes: message.size_bytes,
     created_at: new Date(message.created_at).toISOString(),
     send_at: message.send_at === null ? null : new Date(message.send_at).toISOString(),

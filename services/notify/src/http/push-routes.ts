@@ -5,9 +5,11 @@ import { PlatformError } from "@platform/kernel/errors";
 import {
   createValidationError,
   defineRoute,
+  nextCursor,
   pageQuery,
   readPage,
   type ApiRoute,
+  NO_BODY,
 } from "@platform/kernel/http";
 import type { PushSubscriptionRow } from "../database/push.ts";
 import { encryptPush } from "../push/encryption.ts";
@@ -43,6 +45,14 @@ const subscriptionBody = z.strictObject({
     .describe("The browser's `PushSubscription` as JSON."),
 });
 
+const subscriptionAnswer = z.object({
+  id: z.string(),
+  subscriber: z.string(),
+  push_service: z.string().describe("Host of the endpoint"),
+  created_at: z.string(),
+  expires_at: z.string().nullable(),
+});
+
 /** Creates the routes. */
 export function createPushRoutes(parts: PushParts): ApiRoute[] {
   const { subscriptions, vapid, fetch } = parts;
@@ -53,6 +63,7 @@ export function createPushRoutes(parts: PushParts): ApiRoute[] {
       method: "GET",
       path: "/api/v1/push/key",
       summary: "The key with which browsers subscribe (applicationServerKey)",
+      answer: z.object({ public_key: z.string() }),
       handle: () => ({ public_key: vapid.publicKey }),
     }),
     defineRoute({
@@ -64,6 +75,7 @@ export function createPushRoutes(parts: PushParts): ApiRoute[] {
       body: subscriptionBody,
       status: 201,
       problems: { 422: "The endpoint is, or resolves to, a private address" },
+      answer: subscriptionAnswer,
       handle: async ({ body, caller }) => {
         const { endpoint, expirationTime, keys } = body.subscription;
         checkSubscription(endpoint, keys, parts.allowsHttp);
@@ -84,6 +96,7 @@ export function createPushRoutes(parts: PushParts): ApiRoute[] {
       path: "/api/v1/push/subscriptions",
       summary: "List one's subscriptions",
       query: pageQuery.extend({ subscriber: subscriber.optional() }),
+      answer: z.object({ subscriptions: z.array(subscriptionAnswer), next_cursor: nextCursor }),
       handle: async ({ query, caller }) => {
         const page = await readPage(query, {
           key: z.string().max(64),
@@ -99,6 +112,7 @@ export function createPushRoutes(parts: PushParts): ApiRoute[] {
       method: "DELETE",
       path: "/api/v1/push/subscriptions/{id}",
       summary: "Delete a subscription",
+      answer: NO_BODY,
       handle: async ({ params, caller }) => {
         if (await subscriptions.remove(params["id"]!, clientOf(caller))) return undefined;
         throw new PlatformError("not_found", "There is no such subscription.");

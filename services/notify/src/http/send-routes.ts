@@ -11,6 +11,7 @@ import {
 } from "@platform/kernel/http";
 import type { Caller } from "@platform/kernel/identity";
 import type { Span } from "@platform/kernel/trace";
+import { sendAnswer } from "../send/answer.ts";
 import { sendRequest, templateRequest } from "../send/request.ts";
 import type { Sender, SendContext } from "../send/sender.ts";
 import { clientOf, requireSender } from "./access.ts";
@@ -39,6 +40,12 @@ export const SEND_PROBLEMS = {
 
 const batchRequest = z.strictObject({ messages: z.array(z.unknown()).min(1).max(BATCH_MAX) });
 
+const code = z.int().describe("Status that the single operation would have");
+const itemResult = z.union([
+  sendAnswer.extend({ code }),
+  z.object({ code, status: z.string(), problem: z.record(z.string(), z.unknown()) }),
+]);
+
 /** Creates the routes. */
 export function createSendRoutes(options: SendRoutesOptions): ApiRoute[] {
   const { sender, bodyBytesMax } = options;
@@ -66,6 +73,8 @@ export function createSendRoutes(options: SendRoutesOptions): ApiRoute[] {
         "200 `sent` if the relay accepted the message while the request waited, otherwise 202 `queued`.",
       problems: SEND_PROBLEMS,
       body: sendRequest,
+      status: [200, 202],
+      answer: sendAnswer,
       handle: async (exchange) => {
         const { status, body } = await sender.send(exchange.body, begin(exchange, 1));
         return new StatusAnswer(status, body);
@@ -77,6 +86,8 @@ export function createSendRoutes(options: SendRoutesOptions): ApiRoute[] {
       summary: "Send a template",
       problems: { ...SEND_PROBLEMS, 404: "There is no such template" },
       body: templateRequest,
+      status: [200, 202],
+      answer: sendAnswer,
       handle: async (exchange) => {
         const { status, body } = await sender.sendTemplate(exchange.body, begin(exchange, 1));
         return new StatusAnswer(status, body);
@@ -90,6 +101,7 @@ export function createSendRoutes(options: SendRoutesOptions): ApiRoute[] {
         "Each item is the body of `/send` or `/send/template`, and has its own result with the status that the single operation would have.",
       problems: SEND_PROBLEMS,
       body: batchRequest,
+      answer: z.object({ results: z.array(itemResult) }),
       handle: async (exchange) => {
         const { messages } = exchange.body;
         const context = begin(exchange, messages.length);
@@ -107,7 +119,7 @@ async function sendItem(
   item: unknown,
   index: number,
   context: SendContext,
-): Promise<object> {
+): Promise<z.infer<typeof itemResult>> {
   const path = `messages.${index}.`;
   const key = context.idempotencyKey;
   const own = {
@@ -125,7 +137,7 @@ async function sendItem(
     const { status, ...problem } = toProblem(toPlatformError(error), {
       traceId: context.span.context.traceId,
     });
-    return { code: status, status: problem["delivery_status"] ?? "failed", problem };
+    return { code: status, status: String(problem["delivery_status"] ?? "failed"), problem };
   }
 }
 

@@ -6,6 +6,7 @@ import {
   RateLimit,
   type ApiRoute,
   type Peer,
+  NO_BODY,
 } from "@platform/kernel/http";
 import type { Clock } from "@platform/kernel/time";
 import type { SmsReceipts } from "../relay/sms/receipts.ts";
@@ -85,12 +86,14 @@ export function createSmsReceiptRoutes({
         "In the form of the preset; `json` is `{id, status}`. Authenticated by `sms.receipt_secret` as bearer token, as password of Basic authentication, or as key of the gateway's signed token; Twilio's by its signature.",
       bodyKind: "bytes",
       bodyBytesMax: BODY_BYTES_MAX,
+      answer: NO_BODY,
       handle: (incoming) => apply(incoming, incoming.body),
     }),
     defineRoute({
       ...operation,
       method: "GET",
       summary: "Delivery receipt of gateways that send it in the query",
+      answer: NO_BODY,
       handle: (incoming) => apply(incoming, new Uint8Array()),
     }),
   ];

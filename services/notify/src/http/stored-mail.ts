@@ -12,11 +12,11 @@ export const viewQuery = z.object({
 });
 
 /** Returns a page of messages as the API shows them. */
-export async function listMessages<Row, Key extends string | number>(
+export async function listMessages<Row, Key extends string | number, Shown>(
   query: { limit: number; cursor?: string | undefined },
   list: PagedList<Row, Key>,
-  show: (row: Row) => object,
-): Promise<object> {
+  show: (row: Row) => Shown,
+): Promise<{ messages: Shown[]; next_cursor: string | null }> {
   const page = await readPage(query, list);
   return { messages: page.items.map(show), next_cursor: page.next_cursor };
 }

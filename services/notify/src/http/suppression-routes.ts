@@ -5,9 +5,11 @@ import {
   bytes,
   createValidationError,
   defineRoute,
+  nextCursor,
   pageQuery,
   readPage,
   type ApiRoute,
+  NO_BODY,
 } from "@platform/kernel/http";
 import type { Clock } from "@platform/kernel/time";
 import { parseMailbox } from "../address/mailbox.ts";
@@ -29,6 +31,14 @@ const entryBody = z.strictObject({
   reason: reason.default("manual"),
 });
 
+const entryAnswer = z.object({
+  email: z.string(),
+  reason,
+  suppressed_at: z.string(),
+  detail: z.string().optional().describe("The reply or report that caused it"),
+  message_id: z.string().optional(),
+});
+
 /** Creates the routes. */
 export function createSuppressionRoutes(suppressions: Suppressions, clock: Clock): ApiRoute[] {
   const operation = { tag: "Suppression", access: requireManager } as const;
@@ -39,6 +49,7 @@ export function createSuppressionRoutes(suppressions: Suppressions, clock: Clock
       path: "/api/v1/suppression",
       summary: "List suppressed addresses",
       query: pageQuery.extend({ reason: reason.optional() }),
+      answer: z.object({ addresses: z.array(entryAnswer), next_cursor: nextCursor }),
       handle: async ({ query }) => {
         const page = await readPage(query, {
           key: z.string().max(320),
@@ -55,6 +66,7 @@ export function createSuppressionRoutes(suppressions: Suppressions, clock: Clock
       summary: "Suppress an address",
       body: entryBody,
       status: 201,
+      answer: entryAnswer,
       handle: async ({ body }) => {
         const address = readAddress(body.email, "email");
         await suppressions.add([{ address, reason: body.reason }], clock.now());
@@ -84,10 +96,11 @@ export function createSuppressionRoutes(suppressions: Suppressions, clock: Clock
         "Columns: `email` and, optionally, `reason`; others are ignored. All lines are imported, or none.",
       bodyKind: "bytes",
       bodyBytesMax: IMPORT_BYTES_MAX,
+      answer: z.object({ status: z.literal("imported"), count: z.int() }),
       handle: async ({ body }) => {
         const entries = readCsv(Buffer.from(body).toString());
         await suppressions.add(entries, clock.now());
-        return { status: "imported", count: entries.length };
+        return { status: "imported" as const, count: entries.length };
       },
     }),
     defineRoute({
@@ -95,6 +108,7 @@ export function createSuppressionRoutes(suppressions: Suppressions, clock: Clock
       method: "GET",
       path: "/api/v1/suppression/{email}",
       summary: "Entry of an address",
+      answer: entryAnswer,
       handle: async ({ params }) => {
         const row = await suppressions.get(readAddress(decode(params["email"]!), "email"));
         if (row === undefined) throw missing();
@@ -106,6 +120,7 @@ export function createSuppressionRoutes(suppressions: Suppressions, clock: Clock
       method: "DELETE",
       path: "/api/v1/suppression/{email}",
       summary: "Remove an address from the list",
+      answer: NO_BODY,
       handle: async ({ params }) => {
         const removed = await suppressions.remove(readAddress(decode(params["email"]!), "email"));
         if (!removed) throw missing();

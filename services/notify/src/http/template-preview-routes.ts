@@ -3,10 +3,11 @@ import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import { bytes, defineRoute, StatusAnswer, type ApiRoute } from "@platform/kernel/http";
 import type { Clock } from "@platform/kernel/time";
+import { sendAnswer } from "../send/answer.ts";
 import { templateRequest } from "../send/request.ts";
 import type { Sender } from "../send/sender.ts";
 import { RenderedDrafts } from "../template/drafts.ts";
-import type { Templates } from "../template/templates.ts";
+import { draftError, renderedAnswer, type Templates } from "../template/templates.ts";
 import type { Unsubscribes } from "../unsubscribe/unsubscribes.ts";
 import { clientOf, requireManager, requireSender } from "./access.ts";
 import { respondView, viewQuery } from "./stored-mail.ts";
@@ -46,6 +47,11 @@ export function createTemplatePreviewRoutes(options: TemplatePreviewOptions): Ap
       access: requireSender,
       body: previewBody,
       bodyBytesMax: TEMPLATE_BYTES_MAX,
+      answer: renderedAnswer.extend({
+        variables: z.array(z.string()).optional().describe("Variables that a draft uses"),
+        errors: z.array(draftError).optional().describe("Failed parts of a draft"),
+        html_path: z.string().optional(),
+      }),
       handle: async ({ params, body, caller }) => {
         const job = {
           name: params["name"]!,
@@ -84,6 +90,8 @@ export function createTemplatePreviewRoutes(options: TemplatePreviewOptions): Ap
       path: "/api/v1/templates/{name}/test",
       summary: "Send a template to yourself, with [Test] in front of its subject",
       body: templateRequest.omit({ template: true, stream: true, send_at: true }),
+      status: [200, 202],
+      answer: sendAnswer,
       handle: async ({ params, body, caller, span }) => {
         const request = {
           ...body,

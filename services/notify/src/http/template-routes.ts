@@ -3,10 +3,12 @@ import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import {
   defineRoute,
+  nextCursor,
   pageQuery,
   readPage,
   type ApiRoute,
   type HeaderReader,
+  NO_BODY,
 } from "@platform/kernel/http";
 import type { StoredTemplate } from "../template/store.ts";
 import type { Templates } from "../template/templates.ts";
@@ -48,6 +50,24 @@ const localeQuery = z.object({ locale: templateLocale.default("") });
 const versionParams = z.object({ name, version: z.coerce.number().int().min(1) });
 const VERSION_TAG = /^(?:W\/)?"(\d{1,9})"$/;
 
+const templateItem = z.object({
+  name: z.string(),
+  locale: z.string(),
+  version: z.int(),
+  updated_at: z.string(),
+});
+const contentAnswer = z.object({
+  subject: z.string(),
+  html: z.string().nullable(),
+  text: z.string().nullable(),
+});
+const versionItem = z.object({ version: z.int(), active: z.boolean(), created_at: z.string() });
+const savedAnswer = z.object({
+  status: z.literal("created"),
+  name: z.string(),
+  version: z.int(),
+});
+
 /** Creates the routes. */
 export function createTemplateRoutes(templates: Templates): ApiRoute[] {
   const { store } = templates;
@@ -81,6 +101,7 @@ export function createTemplateRoutes(templates: Templates): ApiRoute[] {
         412: "Another version is active",
         422: "The template has a syntax error",
       },
+      answer: savedAnswer,
       handle: async ({ body, headers }) => {
         const content = { subject: body.subject, html: body.html ?? null, text: body.text ?? null };
         const version = await templates.save(
@@ -89,7 +110,7 @@ export function createTemplateRoutes(templates: Templates): ApiRoute[] {
           content,
           readExpectedVersion(headers),
         );
-        return { status: "created", name: body.name, version };
+        return { status: "created" as const, name: body.name, version };
       },
     }),
     defineRoute({
@@ -99,6 +120,7 @@ export function createTemplateRoutes(templates: Templates): ApiRoute[] {
       summary: "List templates",
       access: requireSender,
       query: pageQuery,
+      answer: z.object({ templates: z.array(templateItem), next_cursor: nextCursor }),
       handle: async ({ query }) => {
         const page = await readPage(query, {
           key: z.string().max(256),
@@ -121,6 +143,11 @@ export function createTemplateRoutes(templates: Templates): ApiRoute[] {
       summary: "Read a template",
       access: requireSender,
       query: localeQuery,
+      answer: templateItem.extend({
+        ...contentAnswer.shape,
+        variables: z.array(z.string()),
+        locales: z.array(z.string()),
+      }),
       handle: async ({ params, query, answerHeaders }) => {
         const row = await find(params["name"]!, query.locale);
         answerHeaders.set("ETag", `"${row.version}"`);
@@ -143,6 +170,7 @@ export function createTemplateRoutes(templates: Templates): ApiRoute[] {
       method: "DELETE",
       path: "/api/v1/templates/{name}",
       summary: "Delete a template with all variants and versions",
+      answer: NO_BODY,
       handle: async ({ params }) => {
         if (await templates.remove(params["name"]!)) return undefined;
         throw new PlatformError("not_found", `There is no template ${params["name"]}.`);
@@ -154,6 +182,9 @@ export function createTemplateRoutes(templates: Templates): ApiRoute[] {
       path: "/api/v1/templates/{name}/versions",
       summary: "List the versions of a template, newest first",
       query: localeQuery,
+      answer: z.object({
+        versions: z.array(versionItem.extend({ subject: z.string() })),
+      }),
       handle: async ({ params, query }) => {
         const active = await find(params["name"]!, query.locale);
         const versions = await store.listVersions(active.name, active.locale);
@@ -174,6 +205,11 @@ export function createTemplateRoutes(templates: Templates): ApiRoute[] {
       summary: "Read a version of a template",
       params: versionParams,
       query: localeQuery,
+      answer: versionItem.extend({
+        name: z.string(),
+        locale: z.string(),
+        ...contentAnswer.shape,
+      }),
       handle: async ({ params, query }) => {
         const active = await find(params.name, query.locale);
         const row = await findVersion(active, params.version);
@@ -196,6 +232,7 @@ export function createTemplateRoutes(templates: Templates): ApiRoute[] {
       summary: "Restore a version: its content becomes a new version",
       body: z.strictObject({ version: z.int().min(1), locale: templateLocale.default("") }),
       status: 201,
+      answer: savedAnswer,
       handle: async ({ params, body }) => {
         const active = await find(params["name"]!, body.locale);
         const found = await findVersion(active, body.version);
@@ -205,7 +242,7 @@ export function createTemplateRoutes(templates: Templates): ApiRoute[] {
           html,
           text: plain,
         });
-        return { status: "created", name: active.name, version };
+        return { status: "created" as const, name: active.name, version };
       },
     }),
   ];

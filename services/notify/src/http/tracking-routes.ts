@@ -6,6 +6,7 @@ import {
   type ApiRoute,
   type Peer,
   type RateLimit,
+  NO_BODY,
 } from "@platform/kernel/http";
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
@@ -56,6 +57,7 @@ export function createTrackingRoutes(options: TrackingRoutesOptions): ApiRoute[]
       path: "/click/{token}",
       summary: "Link of a tracked message: redirects to the signed target",
       status: 302,
+      answer: NO_BODY,
       handle: async (visit) => {
         const { target = "" } = await record(options, "clicked", visit);
         return new Response(null, { status: 302, headers: { Location: target } });

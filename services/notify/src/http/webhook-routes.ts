@@ -1,7 +1,14 @@
 // Webhooks: create, list, delete, rotate the secret, list and replay calls.
 import { z } from "zod";
 import type { EgressFetch } from "@platform/kernel/egress";
-import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kernel/http";
+import {
+  defineRoute,
+  nextCursor,
+  pageQuery,
+  readPage,
+  type ApiRoute,
+  NO_BODY,
+} from "@platform/kernel/http";
 import type { WebhookRow } from "../database/webhook.ts";
 import { WEBHOOK_EVENTS } from "../webhook/event.ts";
 import type { Webhooks } from "../webhook/webhooks.ts";
@@ -15,6 +22,23 @@ const webhookBody = z.strictObject({
     .max(WEBHOOK_EVENTS.length)
     .default([])
     .describe("Empty: all."),
+});
+
+const webhookAnswer = z.object({
+  id: z.string(),
+  url: z.string(),
+  events: z.array(z.string()).describe("Empty: all"),
+  created_at: z.string(),
+});
+
+const callAnswer = z.object({
+  id: z.string(),
+  type: z.string(),
+  status: z.enum(["pending", "delivered", "failed"]),
+  attempts: z.int(),
+  detail: z.string().nullable(),
+  created_at: z.string(),
+  payload: z.unknown().describe("The JSON body of the call"),
 });
 
 /** Creates the routes. `probe` sends a HEAD request to find out whether the address of a target is allowed. */
@@ -31,6 +55,7 @@ export function createWebhookRoutes(webhooks: Webhooks, probe: EgressFetch): Api
       body: webhookBody,
       status: 201,
       problems: { 422: "The URL is, or resolves to, a private address" },
+      answer: webhookAnswer.extend({ secret: z.string() }),
       handle: async ({ body }) => {
         await requireAllowedTarget(probe, body.url, "url");
         const { row, secret } = await webhooks.create(body.url, body.events);
@@ -42,6 +67,7 @@ export function createWebhookRoutes(webhooks: Webhooks, probe: EgressFetch): Api
       method: "GET",
       path: "/api/v1/webhooks",
       summary: "List webhooks",
+      answer: z.object({ webhooks: z.array(webhookAnswer) }),
       handle: async () => ({ webhooks: (await webhooks.list()).map(toSummary) }),
     }),
     defineRoute({
@@ -49,6 +75,7 @@ export function createWebhookRoutes(webhooks: Webhooks, probe: EgressFetch): Api
       method: "DELETE",
       path: "/api/v1/webhooks/{id}",
       summary: "Delete a webhook and its pending calls",
+      answer: NO_BODY,
       handle: async ({ params }) => webhooks.remove(params["id"]!),
     }),
     defineRoute({
@@ -57,6 +84,7 @@ export function createWebhookRoutes(webhooks: Webhooks, probe: EgressFetch): Api
       path: "/api/v1/webhooks/{id}/secret",
       summary: "Replace the secret; for 24 hours calls are signed with both",
       status: 201,
+      answer: webhookAnswer.extend({ secret: z.string() }),
       handle: async ({ params }) => {
         const { row, secret } = await webhooks.rotate(params["id"]!);
         return { ...toSummary(row), secret };
@@ -68,6 +96,7 @@ export function createWebhookRoutes(webhooks: Webhooks, probe: EgressFetch): Api
       path: "/api/v1/webhooks/{id}/calls",
       summary: "List the calls of the last week, newest first",
       query: pageQuery,
+      answer: z.object({ calls: z.array(callAnswer), next_cursor: nextCursor }),
       handle: async ({ params, query }) => {
         const page = await readPage(query, {
           key: z.string().max(64),
@@ -92,9 +121,10 @@ export function createWebhookRoutes(webhooks: Webhooks, probe: EgressFetch): Api
       path: "/api/v1/webhooks/{id}/calls/{call}/replay",
       summary: "Repeat a call, with the same id",
       status: 202,
+      answer: z.object({ status: z.literal("pending") }),
       handle: async ({ params }) => {
         await webhooks.replay(params["id"]!, params["call"]!);
-        return { status: "pending" };
+        return { status: "pending" as const };
       },
     }),
   ];

@@ -1,20 +1,26 @@
 // Parsing of messages: their parts for the API, and an HTML view without scripts and remote content. Synchronous for seconds
 // with large ones: `view.ts` does that on a thread.
+import { z } from "zod";
 import { parseExactMail } from "../message/exact-mail.ts";
 
+/** A parsed message, for the API. */
+export const parsedMail = z.object({
+  subject: z.string(),
+  headers: z.array(z.object({ name: z.string(), value: z.string() })),
+  text: z.string().optional(),
+  html: z.string().optional(),
+  attachments: z.array(
+    z.object({
+      filename: z.string(),
+      content_type: z.string(),
+      content_id: z.string().nullable(),
+      size_bytes: z.int(),
+    }),
+  ),
+});
+
 /** A parsed message. */
-export interface ParsedMail {
-  subject: string;
-  headers: { name: string; value: string }[];
-  text: string | undefined;
-  html: string | undefined;
-  attachments: {
-    filename: string;
-    content_type: string;
-    content_id: string | null;
-    size_bytes: number;
-  }[];
-}
+export type ParsedMail = z.infer<typeof parsedMail>;
 
 const NESTING_MAX = 10;
 const INLINE_BYTES_MAX = 5 * 1024 * 1024;

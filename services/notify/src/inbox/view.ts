@@ -4,7 +4,7 @@ import { createRetryLaterError } from "@platform/kernel/errors";
 import * as here from "./parse.ts";
 import type { ViewJob, ViewReply } from "./view-thread.ts";
 
-export type { ParsedMail } from "./parse.ts";
+export { parsedMail, type ParsedMail } from "./parse.ts";
 
 /**
  * Policy of the view: no scripts, no forms, no remote content, and an origin of its own, so that a message cannot act

@@ -1,20 +1,39 @@
 // The answer to a send request.
 import { PlatformError } from "@platform/kernel/errors";
-import type { DeliveryStatus } from "../database/message.ts";
+import { z } from "zod";
+import { DELIVERY_STATUSES } from "../database/message.ts";
+
+const recipientResult = z.object({
+  address: z.string(),
+  status: z.enum(DELIVERY_STATUSES),
+  code: z.int().optional(),
+  enhanced: z.string().optional(),
+  detail: z.string().optional(),
+});
 
 /** State of a delivery when the request is answered. */
-export interface RecipientResult {
-  address: string;
-  status: DeliveryStatus;
-  code?: number | undefined;
-  enhanced?: string | undefined;
-  detail?: string | undefined;
-}
+export type RecipientResult = z.infer<typeof recipientResult>;
+
+/** Body of the answer to a send request, for the API. */
+export const sendAnswer = z
+  .object({
+    status: z
+      .enum(["sent", "queued"])
+      .describe("sent: the relay accepted the message for at least one recipient"),
+    message_id: z.string(),
+    delivered_at: z.string().optional().describe("If it was sent"),
+    recipients: z.array(recipientResult).readonly().optional().describe("If there are several"),
+    suppressed: z.array(z.string()).readonly().optional().describe("Addresses that were left out"),
+    template: z.string().optional(),
+    warnings: z.array(z.string()).readonly().optional(),
+    resent_from: z.string().optional().describe("Id of the message whose content it repeats"),
+  })
+  .meta({ id: "SendAnswer" });
 
 /** Status and body of an answer. */
 export interface SendAnswer {
   status: 200 | 202;
-  body: Record<string, unknown>;
+  body: z.infer<typeof sendAnswer>;
 }
 
 /** Facts of an answer. */
@@ -43,8 +62,8 @@ export function createAnswer(input: AnswerInput): SendAnswer {
   };
   if (recipients.some(({ status }) => status === "sent")) {
     const deliveredAt = new Date(input.deliveredAtMs).toISOString();
-    const body = { status: "sent", message_id: messageId, delivered_at: deliveredAt, ...details };
-    return { status: 200, body };
+    const sent = { status: "sent", message_id: messageId, delivered_at: deliveredAt } as const;
+    return { status: 200, body: { ...sent, ...details } };
   }
   if (recipients.some(({ status }) => status === "queued" || status === "deferred")) {
     return { status: 202, body: { status: "queued", message_id: messageId, ...details } };

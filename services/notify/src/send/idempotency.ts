@@ -115,8 +115,8 @@ function toAnswer({ status, answer, message_id }: IdempotencyRow): SendAnswer {
   if (status === null || answer === null) {
     return { status: 202, body: { status: "queued", message_id } };
   }
-  const body = JSON.parse(answer) as Record<string, unknown>;
-  if (status === 200 || status === 202) return { status, body };
+  const body: unknown = JSON.parse(answer);
+  if (status === 200 || status === 202) return { status, body: body as SendAnswer["body"] };
   const { code, detail, fields } = body as {
     code: string;
     detail: string;

@@ -1,4 +1,5 @@
 // Reading, canceling and expiring stored messages.
+import { z } from "zod";
 import { sql } from "kysely";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
@@ -21,12 +22,15 @@ export interface MessageQuery {
 }
 
 /** An event of a message. */
-interface MessageEvent {
-  type: string;
-  at: string;
-  recipient?: string;
-  detail?: string;
-}
+/** An event of a message, for the API. */
+export const messageEvent = z.object({
+  type: z.string(),
+  at: z.string(),
+  recipient: z.string().optional(),
+  detail: z.string().optional(),
+});
+
+type MessageEvent = z.infer<typeof messageEvent>;
 
 /** A message with its deliveries. */
 export interface MessageDetail {

@@ -1,13 +1,8 @@
 // Saving and rendering templates.
+import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
-import {
-  findReferences,
-  TemplateError,
-  type TemplatePlace,
-  type TemplateSource,
-  type VariablePath,
-} from "./engine.ts";
+import { findReferences, TemplateError, type TemplateSource, type VariablePath } from "./engine.ts";
 import {
   formatOf,
   JobRenderer,
@@ -21,14 +16,16 @@ import {
 import { RenderPool } from "./render-pool.ts";
 import type { StoredTemplate, TemplateContent, TemplateStore } from "./store.ts";
 
+/** A rendered template, for the API. */
+export const renderedAnswer = z.object({
+  subject: z.string(),
+  html: z.string().optional(),
+  text: z.string().optional(),
+  warnings: z.array(z.string()).describe("Missing variables, one sentence each"),
+});
+
 /** A rendered template. */
-export interface Rendered {
-  subject: string;
-  html: string | undefined;
-  text: string | undefined;
-  /** Missing variables, one sentence each. */
-  warnings: string[];
-}
+export type Rendered = z.infer<typeof renderedAnswer>;
 
 /** Options of a rendering. */
 export interface RenderOptions {
@@ -46,12 +43,18 @@ export interface DraftOptions extends Omit<RenderOptions, "isStrict"> {
   content: TemplateContent;
 }
 
+/** A failed part of a draft, for the API. The place is absent if it is not known. */
+export const draftError = z.object({
+  part: z.enum(PARTS),
+  reason: z.enum(["syntax", "render", "limit"]),
+  message: z.string(),
+  line: z.int().optional(),
+  column: z.int().optional(),
+  partial: z.string().optional().describe("Name of the partial; absent for the template itself"),
+});
+
 /** A failed part of a draft. */
-export interface DraftError extends Partial<TemplatePlace> {
-  part: Part;
-  reason: TemplateError["kind"];
-  message: string;
-}
+export type DraftError = z.infer<typeof draftError>;
 
 /** A variant with the partials that it uses, ready to be rendered. */
 interface Loaded {

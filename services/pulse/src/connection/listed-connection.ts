@@ -13,11 +13,14 @@ export interface ConnectedClient {
   subscriptionCount: number;
 }
 
+/** Transports of connections. */
+export const TRANSPORTS = ["tcp", "tls", "websocket", "sse"] as const;
+
 /** An open connection. */
 export interface ListedConnection {
   /** Higher than that of all connections of the protocol that were opened before. */
   number: number;
-  transport: "tcp" | "tls" | "websocket" | "sse";
+  transport: (typeof TRANSPORTS)[number];
   remoteAddress: string;
   openedAtMs: number;
   /** Undefined until it is authenticated. */

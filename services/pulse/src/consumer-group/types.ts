@@ -14,7 +14,16 @@ export type GroupError =
   | "unknown-member-id";
 
 /** The states of a group, with Kafka's names. */
-export type GroupState = "Empty" | "PreparingRebalance" | "CompletingRebalance" | "Stable" | "Dead";
+export const GROUP_STATES = [
+  "Empty",
+  "PreparingRebalance",
+  "CompletingRebalance",
+  "Stable",
+  "Dead",
+] as const;
+
+/** The state of a group. */
+export type GroupState = (typeof GROUP_STATES)[number];
 
 /** An assignment protocol that a member supports, with its metadata for the leader. */
 export interface MemberProtocol {

@@ -1,4 +1,5 @@
 // The dead letters of a topic that were not requeued: list, summary, requeue.
+import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import { toMessage, type Message } from "../message.ts";
 import { OffsetRanges, type StoredRanges } from "../store/offset-ranges.ts";
@@ -17,13 +18,16 @@ const SAMPLE_IDS_MAX = 5;
 const CLUSTERS_MAX = 100;
 
 /** Dead letters with the same reason, ignoring numbers and ids in it. Times in epoch seconds. */
-interface Cluster {
-  reason: string;
-  count: number;
-  first_seen: number;
-  last_seen: number;
-  sample_ids: string[];
-}
+/** Dead letters of one cause, for the API. */
+export const deadLetterCause = z.object({
+  reason: z.string(),
+  count: z.int(),
+  first_seen: z.number(),
+  last_seen: z.number(),
+  sample_ids: z.array(z.string()),
+});
+
+type Cluster = z.infer<typeof deadLetterCause>;
 
 interface Letter {
   message: Message;

@@ -1,4 +1,5 @@
 // The dead letter topics of all topics, and the format of a dead letter.
+import { z } from "zod";
 import { readJson, type StateTable } from "../store/state.ts";
 import type { PendingRecord, Store } from "../store/store.ts";
 import type { RecordHeader } from "@platform/log/batch";
@@ -24,17 +25,19 @@ export interface DeadLetter {
   at: number;
 }
 
+/** A dead letter as it is stored, for the API. */
+export const deadLetter = z.object({
+  message_id: z.string(),
+  source_topic: z.string(),
+  original_payload: z.string(),
+  encoding: z.literal("base64").exactOptional(),
+  failure_reason: z.string(),
+  timestamp: z.number().describe("Epoch seconds."),
+  retry_count: z.int(),
+});
+
 /** The payload of a dead letter; binary payloads are in base64. */
-export interface Envelope {
-  message_id: string;
-  source_topic: string;
-  original_payload: string;
-  encoding?: "base64";
-  failure_reason: string;
-  /** Epoch seconds. */
-  timestamp: number;
-  retry_count: number;
-}
+export type Envelope = z.infer<typeof deadLetter>;
 
 /** Registered names of dead letter topics, durable; `<topic>.dlq` by default. */
 export class DeadLetterWriter {

@@ -1,6 +1,6 @@
 // Topic rules of roles over HTTP, for operators.
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, type ApiRoute } from "@platform/kernel/http";
+import { defineRoute, type ApiRoute, NO_BODY } from "@platform/kernel/http";
 import { z } from "zod";
 import { ROLE_FORM, RULES_MAX, type TopicRules } from "../access/topic-rules.ts";
 import { TOPIC_NAME_BYTES_MAX } from "../topic/name.ts";
@@ -24,6 +24,8 @@ const rulesBody = z.strictObject({
     .max(RULES_MAX),
 });
 
+const roleRules = z.object({ role: z.string(), ...rulesBody.shape });
+
 /** Routes of topic rules. */
 export function createAccessRoutes(rules: TopicRules): ApiRoute[] {
   const own = { tag: "Access", access: requireOperator } as const;
@@ -33,6 +35,7 @@ export function createAccessRoutes(rules: TopicRules): ApiRoute[] {
       method: "GET",
       path: "/api/v1/access/roles",
       summary: "Topic rules of all roles",
+      answer: z.object({ roles: z.array(roleRules) }),
       handle: () => ({ roles: rules.list() }),
     }),
     defineRoute({
@@ -41,6 +44,7 @@ export function createAccessRoutes(rules: TopicRules): ApiRoute[] {
       path: "/api/v1/access/roles/{role}",
       summary: "Topic rules of a role",
       params: roleParams,
+      answer: roleRules,
       handle: ({ params }) => rules.find(params.role) ?? refuseUnknown(params.role),
     }),
     defineRoute({
@@ -52,9 +56,10 @@ export function createAccessRoutes(rules: TopicRules): ApiRoute[] {
         "Tokens with the role have these rights in their tenant, in addition to those of their scopes.",
       params: roleParams,
       body: rulesBody,
+      answer: roleRules,
       handle: async ({ params, body }) => {
         await rules.set(params.role, body.rules);
-        return rules.find(params.role);
+        return rules.find(params.role) ?? refuseUnknown(params.role);
       },
     }),
     defineRoute({
@@ -63,6 +68,7 @@ export function createAccessRoutes(rules: TopicRules): ApiRoute[] {
       path: "/api/v1/access/roles/{role}",
       summary: "Delete the topic rules of a role",
       params: roleParams,
+      answer: NO_BODY,
       handle: async ({ params }) => {
         if (!(await rules.delete(params.role))) refuseUnknown(params.role);
       },

@@ -22,6 +22,8 @@ const bodySchema = z.strictObject({
     ),
 });
 
+const success = z.object({ status: z.literal("success") });
+
 type Body = z.output<typeof bodySchema>;
 
 /** Options of the acknowledgement routes. */
@@ -57,7 +59,7 @@ export function createAcknowledgementRoutes({
     await groups.save().catch((error: unknown) => {
       throw toPublishError(error);
     });
-    return { status: "success" };
+    return { status: "success" as const };
   };
   return [
     defineRoute({
@@ -68,6 +70,7 @@ export function createAcknowledgementRoutes({
       access: admission.subscribers,
       body: bodySchema,
       problems,
+      answer: success,
       handle: ({ body, caller }) => answer(caller, body, (group, id) => group.acknowledge(id)),
     }),
     defineRoute({
@@ -81,6 +84,7 @@ export function createAcknowledgementRoutes({
       access: admission.subscribers,
       body: bodySchema,
       problems,
+      answer: success,
       handle: ({ body, caller }) => answer(caller, body, (group, id) => group.giveBack(id)),
     }),
   ];

@@ -1,11 +1,11 @@
 // Messages of a topic by place or time, one message, and schemas.
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, type ApiRoute } from "@platform/kernel/http";
+import { defineRoute, JsonText, type ApiRoute } from "@platform/kernel/http";
 import type { PartitionView } from "@platform/log";
 import type { StoredRecord } from "@platform/log/batch";
-import { formatMessage, toMessage } from "../message.ts";
-import { compileSchema, explainBreak } from "../schema/schema.ts";
+import { formatMessage, messageAnswer, toMessage } from "../message.ts";
+import { compileSchema, explainBreak, SCHEMA_KINDS, schemaDocument } from "../schema/schema.ts";
 import type { Schemas } from "../schema/schemas.ts";
 import { readLatest } from "../store/read-latest.ts";
 import { readRecords } from "../store/read-records.ts";
@@ -76,6 +76,14 @@ export function createBrowseRoutes(options: BrowseRoutesOptions): ApiRoute[] {
       access: admission.subscribers,
       query: browseQuery,
       problems: { 404: "The topic or the partition does not exist." },
+      answer: z.object({
+        topic: z.string(),
+        partition: z.int(),
+        log_start: z.int(),
+        log_end: z.int(),
+        next: z.int().nullable().describe("`from` of the next page."),
+        messages: z.array(messageAnswer),
+      }),
       handle: ({ params, query, caller, rawResponse }) => {
         const topic = getTopic(options, caller, params["topic"]!);
         const partition = getPartition(topic, query.partition);
@@ -93,13 +101,13 @@ export function createBrowseRoutes(options: BrowseRoutesOptions): ApiRoute[] {
       access: admission.subscribers,
       params: z.object({ topic: z.string(), partition: wholeNumber, offset: wholeNumber }),
       problems: { 404: "The topic or the message does not exist, or is no longer stored." },
+      answer: messageAnswer,
       handle: async ({ params, caller }) => {
         const topic = getTopic(options, caller, params.topic);
         const partition = getPartition(topic, params.partition);
         const { offset } = params;
         for await (const record of readRecords(store, partition, offset, offset + 1)) {
-          const body = formatMessage(toMessage(topic, partition.index, record));
-          return new Response(body, { headers: { "content-type": "application/json" } });
+          return new JsonText(formatMessage(toMessage(topic, partition.index, record)));
         }
         throw new PlatformError("not_found", "The message does not exist.");
       },
@@ -116,6 +124,16 @@ function createSchemaListRoute({ admission, topics, schemas }: BrowseRoutesOptio
     summary: "The schemas of all topics",
     tag: "Rules of a topic",
     access: admission.anyRight,
+    answer: z.object({
+      schemas: z.array(
+        z.object({
+          topic: z.string(),
+          tenant: z.string().optional().describe("In the list of all tenants."),
+          kind: z.enum(SCHEMA_KINDS),
+          schema: schemaDocument,
+        }),
+      ),
+    }),
     handle: ({ caller }) => {
       const isForAll = isForAllTenants(caller);
       const rights = admission.rightsOf(caller);
@@ -147,6 +165,18 @@ function createSchemaCheckRoute(options: BrowseRoutesOptions, topics: Topics): A
       messages: z.int().min(0).max(CHECKED_MAX).default(5).describe("Latest messages to check."),
     }),
     problems: { 400: "The schema is not valid." },
+    answer: z.object({
+      kind: z.enum(SCHEMA_KINDS),
+      is_backward_compatible: z.boolean(),
+      reason: z.string().nullable().describe("Why it is not compatible."),
+      messages: z.array(
+        z.object({
+          partition: z.int(),
+          offset: z.int(),
+          violations: z.array(z.object({ field: z.string(), message: z.string() })),
+        }),
+      ),
+    }),
     handle: async ({ params, body, caller }) => {
       const name = admission.allow(caller, "subscribe", params["topic"]!);
       const topic = topics.find(tenantOf(caller), name);

@@ -1,7 +1,7 @@
 // Answers made of what is read from the log: claimed before they are read, and counted until the client has them.
 import type { ServerResponse } from "node:http";
 import { createRetryLaterError } from "@platform/kernel/errors";
-import { findOutflow } from "@platform/kernel/http";
+import { findOutflow, JsonText } from "@platform/kernel/http";
 import type { Outflow } from "@platform/kernel/sockets";
 
 /** Answers below this are not counted between reading and writing. */
@@ -19,7 +19,7 @@ export async function answerWithClaim(
   response: ServerResponse | undefined,
   bytesMax: number,
   read: (claimedBytes: number) => Promise<ClaimedRead>,
-): Promise<Response> {
+): Promise<JsonText> {
   const outflow = findOutflow(response?.socket);
   const first = await readOnce(
     outflow,
@@ -28,7 +28,7 @@ export async function answerWithClaim(
   );
   const last = "body" in first ? first : await readOnce(outflow, first.neededBytes, read);
   if (!("body" in last)) throw new Error("An answer needs more than it said");
-  return new Response(last.body, { headers: { "Content-Type": "application/json" } });
+  return new JsonText(last.body);
 }
 
 async function readOnce(

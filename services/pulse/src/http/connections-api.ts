@@ -1,9 +1,18 @@
 // The open connections of all protocols.
 import { z } from "zod";
-import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, type ApiRoute } from "@platform/kernel/http";
+import {
+  cursorQuery,
+  defineRoute,
+  nextCursor,
+  readPage,
+  type ApiRoute,
+} from "@platform/kernel/http";
 import type { Caller } from "@platform/kernel/identity";
-import type { ListConnections, ListedConnection } from "../connection/listed-connection.ts";
+import {
+  TRANSPORTS,
+  type ListConnections,
+  type ListedConnection,
+} from "../connection/listed-connection.ts";
 import { isForAllTenants, requireOperator, tenantOf } from "./admission.ts";
 
 const PROTOCOLS = ["http", "kafka", "mqtt", "stomp"] as const;
@@ -23,7 +32,23 @@ const listQuery = z.object({
     .transform(Number)
     .refine((limit) => limit >= 1 && limit <= 1_000, "a whole number from 1 to 1000")
     .default(100),
-  cursor: z.string().max(64).optional().describe("`next_cursor` of the previous page."),
+  cursor: cursorQuery,
+});
+
+/** Identifies a connection. */
+const placeSchema = z.string().regex(new RegExp(`^(?:${PROTOCOLS.join("|")})-\\d{1,15}$`));
+
+const connectionAnswer = z.object({
+  id: z.string(),
+  protocol: z.enum(PROTOCOLS),
+  transport: z.enum(TRANSPORTS),
+  address: z.string(),
+  user: z.string().nullable(),
+  tenant: z.string().optional().describe("In the list of all tenants."),
+  client_id: z.string().nullable(),
+  since: z.string(),
+  subscriptions: z.array(z.string()),
+  subscription_count: z.int(),
 });
 
 /** The protocol and the number of the last connection of a page. */
@@ -46,18 +71,23 @@ export function createConnectionsRoute(sources: ConnectionSources): ApiRoute {
     tag: "Operation",
     access: requireOperator,
     query: listQuery,
-    handle: ({ query: { protocol: only, limit, cursor }, caller }) => {
+    answer: z.object({ connections: z.array(connectionAnswer), next_cursor: nextCursor }),
+    handle: async ({ query: { protocol: only, limit, cursor }, caller }) => {
       const isVisible = createFilter(caller);
-      const start = cursor === undefined ? undefined : readCursor(cursor);
-      const connections: object[] = [];
-      let last: Place | undefined;
-      for (const { protocol, listed } of walk(sources, only, start)) {
-        if (!isVisible(listed)) continue;
-        if (connections.length === limit) return { connections, next_cursor: formatCursor(last!) };
-        last = { protocol, number: listed.number };
-        connections.push(describe(last, listed, isForAllTenants(caller)));
-      }
-      return { connections, next_cursor: null };
+      const { items, next_cursor } = await readPage(
+        { limit, cursor },
+        {
+          key: placeSchema,
+          keyOf: ({ id }: z.infer<typeof connectionAnswer>) => id,
+          read: async (count, after) =>
+            walk(sources, only, after === undefined ? undefined : readPlace(after))
+              .filter(({ listed }) => isVisible(listed))
+              .take(count)
+              .map(({ protocol, listed }) => describe(protocol, listed, isForAllTenants(caller)))
+              .toArray(),
+        },
+      );
+      return { connections: items, next_cursor };
     },
   });
 }
@@ -82,10 +112,10 @@ function* walk(
 }
 
 function describe(
-  { protocol, number }: Place,
-  { transport, remoteAddress, openedAtMs, client }: ListedConnection,
+  protocol: Protocol,
+  { number, transport, remoteAddress, openedAtMs, client }: ListedConnection,
   withTenant: boolean,
-) {
+): z.infer<typeof connectionAnswer> {
   return {
     id: `${protocol}-${number}`,
     protocol,
@@ -100,13 +130,7 @@ function describe(
   };
 }
 
-function formatCursor({ protocol, number }: Place): string {
-  return `${protocol}-${number}`;
-}
-
-function readCursor(cursor: string): Place {
-  const [, name, number] = /^([a-z]+)-(\d{1,15})$/.exec(cursor) ?? [];
-  const protocol = PROTOCOLS.find((known) => known === name);
-  if (protocol !== undefined) return { protocol, number: Number(number) };
-  throw new PlatformError("validation_failed", "cursor is not valid.");
+function readPlace(id: string): Place {
+  const [name, number] = id.split("-");
+  return { protocol: name as Protocol, number: Number(number) };
 }

@@ -1,10 +1,22 @@
 // Dead letters of all topics: by cause, requeued or dropped many at a time, with one patch.
 import { z } from "zod";
 import { PlatformError, toPlatformError } from "@platform/kernel/errors";
-import { defineRoute, type ApiRoute } from "@platform/kernel/http";
+import {
+  cursorQuery,
+  decodeCursor,
+  defineRoute,
+  encodeCursor,
+  nextCursor,
+  type ApiRoute,
+} from "@platform/kernel/http";
 import type { Caller } from "@platform/kernel/identity";
-import { type DeadLetterQueue, readPayload, toCause } from "../deadletter/dead-letter-queue.ts";
-import type { Envelope } from "../deadletter/dead-letter-writer.ts";
+import {
+  type DeadLetterQueue,
+  deadLetterCause,
+  readPayload,
+  toCause,
+} from "../deadletter/dead-letter-queue.ts";
+import { deadLetter, type Envelope } from "../deadletter/dead-letter-writer.ts";
 import { jsonPatchSchema, patchPayload, type JsonPatch } from "../deadletter/json-patch.ts";
 import { readText } from "../message.ts";
 import type { PublishOutcome } from "../publish/publish-input.ts";
@@ -36,7 +48,7 @@ const topicName = z.string().min(1).max(255);
 const listQuery = z.object({
   topic: topicName.optional(),
   cause: causeSchema.optional(),
-  cursor: z.string().max(1_024).optional().describe("`next_cursor` of the previous page."),
+  cursor: cursorQuery,
   limit: z
     .string()
     .regex(/^\d{1,3}$/)
@@ -51,7 +63,7 @@ const choice = {
   topic: topicName.optional().describe("Only letters of this topic."),
   cause: causeSchema.optional(),
   ids: z.array(z.string().min(1).max(1_024)).min(1).max(LETTERS_MAX).optional(),
-  cursor: z.string().max(1_024).optional().describe("`next_cursor` of the previous request."),
+  cursor: cursorQuery,
 };
 const hasChoice = ({ cause, ids }: { cause?: string | undefined; ids?: unknown }) =>
   (cause === undefined) !== (ids === undefined);
@@ -65,7 +77,20 @@ const requeueBody = z
   .refine(hasChoice, CHOICE_ERROR);
 const deleteBody = z.strictObject(choice).refine(hasChoice, CHOICE_ERROR);
 const CHOICE_NOTE = `One request looks through ${SCANNED_MAX} letters: \`next_cursor\` continues, also if it chose none.`;
-const cursorSchema = z.tuple([z.string(), z.int().min(-1)]);
+const placeSchema = z.tuple([z.string(), z.int().min(-1)]);
+
+const settledLetter = z.object({
+  topic: z.string(),
+  message_id: z.string(),
+  payload: z.string().optional().describe("The patched payload, of a trial."),
+  error: z.object({ code: z.string(), detail: z.string() }).nullable(),
+});
+const settledLetters = z.object({
+  succeeded: z.int(),
+  failed: z.int(),
+  items: z.array(settledLetter),
+  next_cursor: nextCursor,
+});
 
 /** Routes for dead letters of all topics. */
 export function createDeadLettersRoutes(options: DeadLetterRoutesOptions): ApiRoute[] {
@@ -79,6 +104,12 @@ export function createDeadLettersRoutes(options: DeadLetterRoutesOptions): ApiRo
       description: `One request looks through ${SCANNED_MAX} letters, so that a page may be short although more follow.`,
       access: admission.subscribers,
       query: listQuery,
+      answer: z.object({
+        items: z.array(
+          deadLetter.extend({ topic: z.string(), cause: z.string(), offset: z.int() }),
+        ),
+        next_cursor: nextCursor,
+      }),
       handle: ({ query, caller }) => listLetters(options, caller, query),
     }),
     createCausesRoute(options),
@@ -90,6 +121,10 @@ export function createDeadLettersRoutes(options: DeadLetterRoutesOptions): ApiRo
       description: `Each succeeds or fails on its own. ${CHOICE_NOTE}`,
       access: admission.managers,
       body: requeueBody,
+      answer: z.object({
+        dry_run: z.boolean(),
+        ...settledLetters.shape,
+      }),
       handle: async ({ body, caller }) => {
         const { found, next } = await findLetters(options, caller, body);
         const items = [];
@@ -104,6 +139,7 @@ export function createDeadLettersRoutes(options: DeadLetterRoutesOptions): ApiRo
       description: CHOICE_NOTE,
       access: admission.managers,
       body: deleteBody,
+      answer: settledLetters,
       handle: async ({ body, caller }) => {
         const { found, next } = await findLetters(options, caller, body);
         const items = [];
@@ -132,6 +168,17 @@ function createCausesRoute({ admission, topics, deadLetterQueue }: DeadLetterRou
     tag: "Dead letters",
     access: admission.subscribers,
     query: z.object({ topic: topicName.optional() }),
+    answer: z.object({
+      causes: z.array(
+        deadLetterCause.omit({ sample_ids: true }).extend({
+          topic: z.string(),
+          tenant: z.string().optional().describe("In the list of all tenants."),
+          is_complete: z.boolean(),
+        }),
+      ),
+      total: z.int(),
+      is_complete: z.boolean(),
+    }),
     handle: async ({ query: { topic: only }, caller }) => {
       const isForAll = isForAllTenants(caller);
       const rights = admission.rightsOf(caller);
@@ -177,7 +224,7 @@ async function listLetters(
 ) {
   const items = [];
   let bytes = 0;
-  let at = readCursor(cursor);
+  let at = readPlace(cursor);
   for await (const found of scan(options, caller, "subscribe", only, at)) {
     if (found !== undefined) {
       const { topic, letter } = found;
@@ -185,14 +232,14 @@ async function listLetters(
       if (cause === undefined || toCause(letter.failure_reason) === cause) {
         bytes += letter.original_payload.length;
         if (items.length >= limit || (items.length > 0 && bytes > PAGE_BYTES_MAX)) {
-          return { items, next_cursor: formatCursor(at ?? place) };
+          return { items, next_cursor: encodeCursor(at ?? place) };
         }
         items.push({ topic: topic.name, cause: toCause(letter.failure_reason), ...letter });
       }
       at = place;
       continue;
     }
-    return { items, next_cursor: at === undefined ? null : formatCursor(at) };
+    return { items, next_cursor: at === undefined ? null : encodeCursor(at) };
   }
   return { items, next_cursor: null };
 }
@@ -232,7 +279,7 @@ async function findLetters(
   if (topic !== undefined) options.admission.allow(caller, "manage", topic);
   const wanted = new Set(ids);
   const chosen: FoundLetter[] = [];
-  let at = readCursor(cursor);
+  let at = readPlace(cursor);
   let isEnd = true;
   for await (const found of scan(options, caller, "manage", topic, at)) {
     const isFull = chosen.length >= (ids?.length ?? LETTERS_MAX);
@@ -245,7 +292,7 @@ async function findLetters(
     at = [found.topic.name, offset];
   }
   if (chosen.length > 0 || !isEnd) {
-    return { found: chosen, next: isEnd || at === undefined ? null : formatCursor(at) };
+    return { found: chosen, next: isEnd || at === undefined ? null : encodeCursor(at) };
   }
   throw new PlatformError("not_found", "There are no such dead letters.");
 }
@@ -267,7 +314,7 @@ function requeue(
   });
 }
 
-async function attempt(topic: Topic, letter: Envelope, work: () => Promise<object>) {
+async function attempt(topic: Topic, letter: Envelope, work: () => Promise<{ payload?: string }>) {
   const named = { topic: topic.name, message_id: letter.message_id };
   try {
     return { ...named, ...(await work()), error: null };
@@ -277,20 +324,11 @@ async function attempt(topic: Topic, letter: Envelope, work: () => Promise<objec
   }
 }
 
-function count(items: readonly { error: object | null }[]) {
+function count(items: readonly z.infer<typeof settledLetter>[]) {
   const failed = items.filter(({ error }) => error !== null).length;
   return { succeeded: items.length - failed, failed, items };
 }
 
-function formatCursor(place: [string, number]): string {
-  return Buffer.from(JSON.stringify(place)).toString("base64url");
-}
-
-function readCursor(cursor: string | undefined): [string, number] | undefined {
-  if (cursor === undefined) return undefined;
-  try {
-    return cursorSchema.parse(JSON.parse(Buffer.from(cursor, "base64url").toString()));
-  } catch (cause) {
-    throw new PlatformError("bad_request", "The cursor is not one of this list.", { cause });
-  }
+function readPlace(cursor: string | undefined): [string, number] | undefined {
+  return cursor === undefined ? undefined : decodeCursor(cursor, placeSchema);
 }

@@ -1,16 +1,17 @@
 // A group: its members, its offsets with lag, moving it with a preview, deleting it.
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, type ApiRoute } from "@platform/kernel/http";
+import { defineRoute, type ApiRoute, NO_BODY } from "@platform/kernel/http";
 import type { Caller } from "@platform/kernel/identity";
 import type { PartitionView } from "@platform/log";
 import { SAMPLE_MS, type Activity } from "../activity/activity.ts";
-import type { GroupDescription } from "../consumer-group/index.ts";
+import { GROUP_STATES, type GroupDescription } from "../consumer-group/index.ts";
 import type { SharedSubscriptions } from "../dispatch/shared-subscriptions.ts";
-import type { Offsets } from "../store/offsets.ts";
+import { GROUP_KINDS, type Offsets } from "../store/offsets.ts";
 import type { Store } from "../store/store.ts";
 import type { Tenant } from "../topic/name.ts";
 import type { Topics } from "../topic/topics.ts";
+import { partitionLag } from "./lag.ts";
 import { type Admission, tenantOf } from "./admission.ts";
 
 /** Options of the routes. */
@@ -42,6 +43,24 @@ const resetBody = z.strictObject({
 });
 type Target = z.output<typeof resetBody>["to"];
 
+const groupAnswer = z.object({
+  group: z.string(),
+  kind: z.enum(GROUP_KINDS).nullable(),
+  state: z.enum(GROUP_STATES),
+  members: z
+    .array(
+      z.object({
+        id: z.string(),
+        instance_id: z.string().nullable(),
+        client_id: z.string().nullable(),
+        client_host: z.string(),
+      }),
+    )
+    .describe("Of Kafka's protocol."),
+  subscribers: z.int(),
+  offsets: z.array(partitionLag.extend({ committed_at: z.string() })),
+});
+
 /** Routes for one group. */
 export function createGroupRoutes(options: GroupRoutesOptions): ApiRoute[] {
   const { admission, offsets } = options;
@@ -54,6 +73,7 @@ export function createGroupRoutes(options: GroupRoutesOptions): ApiRoute[] {
       access: admission.anyRight,
       params,
       problems: { 404: "The group does not exist." },
+      answer: groupAnswer,
       handle: ({ params: { group }, caller }) => describeGroup(options, caller, group),
     }),
     defineRoute({
@@ -67,6 +87,18 @@ export function createGroupRoutes(options: GroupRoutesOptions): ApiRoute[] {
       access: admission.anyRight,
       params,
       problems: { 404: "The group does not exist." },
+      answer: z.object({
+        group: z.string(),
+        sample_ms: z.int(),
+        topics: z.array(
+          z.object({
+            topic: z.string(),
+            lag: z.int(),
+            lagging_since: z.string().nullable(),
+            samples: z.array(z.object({ time: z.string(), lag: z.int() })),
+          }),
+        ),
+      }),
       handle: ({ params: { group }, caller }) => describeLag(options, caller, group),
     }),
     defineRoute({
@@ -80,6 +112,20 @@ export function createGroupRoutes(options: GroupRoutesOptions): ApiRoute[] {
       params,
       body: resetBody,
       problems: { 409: "The group has members." },
+      answer: z.object({
+        group: z.string(),
+        topic: z.string(),
+        dry_run: z.boolean(),
+        changes: z.array(
+          z.object({
+            partition: z.int(),
+            from: z.int().nullable(),
+            to: z.int(),
+            replayed: z.int(),
+            skipped: z.int(),
+          }),
+        ),
+      }),
       handle: ({ params: { group }, body, caller }) => reset(options, caller, group, body),
     }),
     defineRoute({
@@ -90,6 +136,7 @@ export function createGroupRoutes(options: GroupRoutesOptions): ApiRoute[] {
       access: admission.managers,
       params,
       problems: { 404: "The group does not exist.", 409: "The group has members." },
+      answer: NO_BODY,
       handle: async ({ params: { group }, caller }) => {
         const tenant = tenantOf(caller);
         const rows = listOffsets(options, tenant, group);

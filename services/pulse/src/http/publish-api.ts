@@ -45,6 +45,22 @@ const messageSchema = z.strictObject({
 
 type MessageBody = z.output<typeof messageSchema>;
 
+/** The outcome of a publication. */
+export const publishedAnswer = z
+  .object({
+    status: z.literal("success"),
+    topic: z.string(),
+    processed_payload: z.string().describe("The payload after the topic's transform."),
+    message_id: z.string(),
+    partition: z.int().optional().describe("If it was stored, also before."),
+    offset: z.int().optional(),
+    scheduled_for: z.number().optional().describe("Time of a delayed message, epoch ms."),
+    duplicate: z.literal(true).optional(),
+    routed_to: z.string().optional().describe("The dead letter topic."),
+    failure_reason: z.string().optional(),
+  })
+  .meta({ id: "Published" });
+
 /** Routes for publishing. */
 export function createPublishRoutes(publisher: Publisher, admission: Admission): ApiRoute[] {
   return [
@@ -62,6 +78,7 @@ export function createPublishRoutes(publisher: Publisher, admission: Admission):
         429: "The rate limit is exceeded",
         503: "`ERR_BACKPRESSURE`: too many messages wait in the topic",
       },
+      answer: publishedAnswer,
       handle: async ({ body, caller, span, headers }) => {
         span.setAttribute("messaging.system", "platform-pulse");
         span.setAttribute("messaging.destination", body.topic);
@@ -81,6 +98,11 @@ export function createPublishRoutes(publisher: Publisher, admission: Admission):
       body: z.strictObject({ messages: z.array(z.unknown()).min(1).max(MESSAGES_MAX) }),
       bodyBytesMax: BATCH_BODY_BYTES_MAX,
       problems: { 400: "`index` is the invalid message", 503: "As for one message" },
+      answer: z.object({
+        status: z.literal("success"),
+        count: z.int(),
+        results: z.array(publishedAnswer.omit({ status: true, processed_payload: true })),
+      }),
       handle: async ({ body, caller, span, headers }) => {
         const inputs = body.messages.map((message, index) => parseMessage(message, index, headers));
         for (const { topic } of inputs) admission.allow(caller, "publish", topic);
@@ -91,7 +113,7 @@ export function createPublishRoutes(publisher: Publisher, admission: Admission):
           const { status: _status, processed_payload: _payload, ...rest } = formatOutcome(outcome);
           return rest;
         });
-        return { status: "success", count: results.length, results };
+        return { status: "success" as const, count: results.length, results };
       },
     }),
   ];
@@ -166,10 +188,10 @@ function toHeaders(given: Record<string, string>, traceparent: string | null): R
 }
 
 /** Formats the outcome of a publication. */
-export function formatOutcome(outcome: PublishOutcome) {
+export function formatOutcome(outcome: PublishOutcome): z.infer<typeof publishedAnswer> {
   const { topic, messageId, payload } = outcome;
   const common = {
-    status: "success",
+    status: "success" as const,
     topic,
     processed_payload: readText(payload) ?? payload.toString("base64"),
     message_id: messageId,

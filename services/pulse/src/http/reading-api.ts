@@ -3,13 +3,14 @@ import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
 import type { SharedSubscriptions } from "../dispatch/shared-subscriptions.ts";
-import { formatMessage, toMessage, type Message } from "../message.ts";
+import { formatMessage, messageAnswer, toMessage, type Message } from "../message.ts";
 import type { Offsets, StoredOffset } from "../store/offsets.ts";
 import { readRecords } from "../store/read-records.ts";
 import type { Store } from "../store/store.ts";
 import type { Tenant } from "../topic/name.ts";
 import { coversAny } from "../topic/rights.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
+import { partitionLag } from "./lag.ts";
 import { type Admission, isForAllTenants, tenantOf } from "./admission.ts";
 import { answerWithClaim, type ClaimedRead } from "./claimed-answer.ts";
 
@@ -48,6 +49,7 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
           .refine((n) => n >= 1 && n <= TAIL_MAX, "a whole number from 1 to 1000")
           .default(10),
       }),
+      answer: z.object({ topic: z.string(), count: z.int(), messages: z.array(messageAnswer) }),
       handle: ({ query, caller, rawResponse }) => {
         const topic = topics.get(
           tenantOf(caller),
@@ -66,6 +68,10 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
       tag: "Groups",
       access: admission.subscribers,
       query: z.object({ group: z.string().min(1).max(255), topic: z.string().optional() }),
+      answer: z.object({
+        group: z.string(),
+        offsets: z.array(z.object({ topic: z.string(), partition: z.int(), offset: z.int() })),
+      }),
       handle: ({ query, caller }) => {
         const rights = admission.rightsOf(caller);
         const found = [...offsets.list(tenantOf(caller), query.group)]
@@ -86,12 +92,19 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
       tag: "Groups",
       access: admission.subscribers,
       body: z.strictObject({ group: z.string(), topic: z.string(), offset, partition }),
+      answer: z.object({
+        status: z.literal("success"),
+        group: z.string(),
+        topic: z.string(),
+        partition: z.int(),
+        offset: z.int(),
+      }),
       handle: async ({ body, caller }) => {
         const tenant = tenantOf(caller);
         const topic = topics.get(tenant, admission.allow(caller, "subscribe", body.topic));
         const at = body.partition ?? 0;
         await moveGroup(options, tenant, body.group, topic, at, body.offset);
-        return { status: "success", ...body, partition: at };
+        return { status: "success" as const, ...body, partition: at };
       },
     }),
     defineRoute({
@@ -103,6 +116,14 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
       tag: "Groups",
       access: admission.anyRight,
       query: z.object({ group: z.string().optional() }),
+      answer: z.object({
+        groups: z.array(
+          partitionLag.extend({
+            group: z.string(),
+            tenant: z.string().optional().describe("In the list of all tenants."),
+          }),
+        ),
+      }),
       handle: ({ query, caller }) => {
         if (isForAllTenants(caller)) return { groups: listAllLag(offsets, query.group) };
         const rights = admission.rightsOf(caller);
@@ -122,6 +143,7 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
         group_name: z.string(),
         partition,
       }),
+      answer: z.object({ replayed: z.int().describe("Messages that are delivered again.") }),
       handle: async ({ body, caller }) => {
         const tenant = tenantOf(caller);
         const topic = topics.get(tenant, admission.allow(caller, "subscribe", body.topic));
@@ -151,6 +173,7 @@ export function createReadingRoutes(options: ReadingRoutesOptions): ApiRoute[] {
         group_name: z.string().optional(),
         partition,
       }),
+      answer: z.object({ offset: z.int() }),
       handle: async ({ body, caller }) => {
         const tenant = tenantOf(caller);
         const topic = topics.get(tenant, admission.allow(caller, "subscribe", body.topic));

@@ -1,4 +1,5 @@
 // The broker's statistics as JSON: all topics for the operator, its own topics for a tenant.
+import { z } from "zod";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
 import type { Clock } from "@platform/kernel/time";
 import type { Backlog } from "../dispatch/backlog.ts";
@@ -7,18 +8,20 @@ import type { Tenant } from "../topic/name.ts";
 import type { Topics } from "../topic/topics.ts";
 import { type Admission, tenantOf } from "./admission.ts";
 
+const statsAnswer = z.object({
+  messages_published: z.int(),
+  wasm_executions: z.int(),
+  wasm_execution_errors: z.int(),
+  wasm_avg_duration_ns: z.number(),
+  topics_count: z.int(),
+  wal_entries: z.int(),
+  queue_depth: z.int(),
+  dropped: z.int(),
+  uptime_sec: z.int(),
+});
+
 /** The body of `/api/v1/stats`. */
-interface Stats {
-  messages_published: number;
-  wasm_executions: number;
-  wasm_execution_errors: number;
-  wasm_avg_duration_ns: number;
-  topics_count: number;
-  wal_entries: number;
-  queue_depth: number;
-  dropped: number;
-  uptime_sec: number;
-}
+type Stats = z.infer<typeof statsAnswer>;
 
 /** Reads the statistics of a tenant; "" is the operator, which sees all tenants. */
 export type StatsReader = (tenant: Tenant) => Stats;
@@ -81,6 +84,7 @@ export function createStatsRoute(readStats: StatsReader, admission: Admission): 
       "Tenants get the statistics of their own topics; `wal_entries` is then the number of stored messages.",
     tag: "Operation",
     access: admission.anyRight,
+    answer: statsAnswer,
     handle: ({ caller }) => readStats(tenantOf(caller)),
   });
 }

@@ -1,4 +1,4 @@
-// Topics over HTTP: list, create, delete, settings, schema, transform, dead letters.
+// Topics over HTTP: list, create, delete, settings, schema.
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import {
@@ -7,40 +7,35 @@ import {
   defineRoute,
   requirePreconditions,
   type ApiRoute,
+  NO_BODY,
 } from "@platform/kernel/http";
 import type { TopicConfig } from "@platform/log";
 import type { Activity } from "../activity/activity.ts";
-import type { DeadLetterQueue } from "../deadletter/dead-letter-queue.ts";
-import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
 import type { Backlog } from "../dispatch/backlog.ts";
 import type { SharedSubscriptions } from "../dispatch/shared-subscriptions.ts";
 import type { Subscriptions } from "../dispatch/subscription.ts";
-import type { PublishOutcome } from "../publish/publish-input.ts";
+import { SCHEMA_KINDS, schemaDocument } from "../schema/schema.ts";
 import type { Schemas } from "../schema/schemas.ts";
-import { checkTopicName, explainTopicName } from "../topic/name.ts";
+import { explainTopicName } from "../topic/name.ts";
 import { coversAny } from "../topic/rights.ts";
-import type { Topic, Topics } from "../topic/topics.ts";
+import type { Topic } from "../topic/topics.ts";
 import type { Transforms } from "../transform/transforms.ts";
-import { type Admission, isForAllTenants, tenantOf } from "./admission.ts";
-import { answerWithClaim } from "./claimed-answer.ts";
-import { formatOutcome } from "./publish-api.ts";
+import { isForAllTenants, tenantOf } from "./admission.ts";
+import { configAnswer, describeConfig, POLICIES, tagConfig } from "./topic-config.ts";
+import {
+  createTopicDeadLetterRoutes,
+  type TopicDeadLetterOptions,
+} from "./topic-dead-letters-api.ts";
 
 const SCHEMA_BYTES_MAX = 64 * 1024;
-/** Dead letters of one response. */
-const LIST_BYTES_MAX = 16 * 1024 * 1024;
-const POLICIES = ["delete", "compact", "compact,delete"] as const;
 
 /** Options of the topic routes. */
-export interface TopicRoutesOptions {
-  admission: Admission;
-  topics: Topics;
+export interface TopicRoutesOptions extends TopicDeadLetterOptions {
   subscriptions: Subscriptions;
   groups: SharedSubscriptions;
   backlog: Backlog;
   schemas: Schemas;
   transforms: Transforms;
-  deadLetters: DeadLetterWriter;
-  deadLetterQueue: DeadLetterQueue<PublishOutcome>;
   activity: Activity;
 }
 
@@ -51,21 +46,29 @@ const configFields = {
   segment_bytes: z.int().min(1_024).optional(),
   delete_retention_ms: z.int().min(0).optional(),
 };
-const limitQuery = z.object({
-  limit: z
-    .string()
-    .regex(/^\d{1,4}$/)
-    .transform(Number)
-    .refine((limit) => limit >= 1 && limit <= 1_000, "a whole number from 1 to 1000")
-    .default(100),
-});
+const topicAnswer = z
+  .object({
+    name: z.string(),
+    subscribers: z.int(),
+    partitions: z.int(),
+    has_transform: z.boolean(),
+    dlq_topic: z.string(),
+    queue_depth: z.int(),
+    queue_depth_max: z.int().nullable(),
+    queue_counts: z.enum(["groups", "unread"]),
+    messages: z.int(),
+    bytes: z.int(),
+    messages_per_second: z.number().nullable(),
+    config: configAnswer,
+  })
+  .meta({ id: "Topic" });
 
 /** Routes for topics. */
 export function createTopicRoutes(options: TopicRoutesOptions): ApiRoute[] {
   return [
     ...createCatalogueRoutes(options),
     ...createRuleRoutes(options),
-    ...createDeadLetterRoutes(options),
+    ...createTopicDeadLetterRoutes(options),
   ];
 }
 
@@ -85,6 +88,14 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
         "Of the caller's tenant; the operator chooses one with `tenant`, as in all other operations, or all with `*`.",
       tag,
       access: admission.anyRight,
+      answer: z.object({
+        topics: z.array(
+          topicAnswer.extend({
+            tenant: z.string().optional().describe("In the list of all tenants."),
+          }),
+        ),
+        count: z.int(),
+      }),
       handle: ({ caller }) => {
         const isForAll = isForAllTenants(caller);
         const found = isForAll ? topics.all() : topics.list(tenantOf(caller));
@@ -109,6 +120,7 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
         partitions: z.int().min(1).optional(),
         config: z.strictObject(configFields).optional(),
       }),
+      answer: topicAnswer,
       handle: async ({ body, caller }) => {
         const { name, partitions, config = {} } = body;
         const allowed = admission.allow(caller, "manage", name);
@@ -127,6 +139,7 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
       description: "`config_etag` is for If-Match in changes of its settings.",
       tag,
       access: admission.anyRight,
+      answer: topicAnswer.extend({ config_etag: z.string() }),
       handle: ({ params, caller }) => {
         const topic = topics.get(
           tenantOf(caller),
@@ -141,6 +154,7 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
       summary: "Delete a topic and its messages",
       tag,
       access: admission.managers,
+      answer: NO_BODY,
       handle: async ({ params, caller }) => {
         await topics.delete(
           topics.get(tenantOf(caller), admission.allow(caller, "manage", params["topic"]!)),
@@ -156,6 +170,7 @@ function createCatalogueRoutes(options: TopicRoutesOptions): ApiRoute[] {
       access: admission.managers,
       body: z.strictObject({ topic: z.string(), ...configFields }),
       problems: { 412: "The settings have changed" },
+      answer: z.object({ topic: z.string(), ...configAnswer.shape }),
       handle: async ({ body, headers, caller }) => {
         const { topic: name, ...changes } = body;
         const topic = topics.get(tenantOf(caller), admission.allow(caller, "manage", name));
@@ -185,6 +200,12 @@ function createRuleRoutes({ topics, schemas, admission }: TopicRoutesOptions): A
         409: "The schema is not backward compatible",
         412: "The schema has changed",
       },
+      answer: z.object({
+        status: z.literal("success"),
+        topic: z.string(),
+        kind: z.enum(SCHEMA_KINDS),
+        schema: schemaDocument,
+      }),
       handle: async ({ params, query, body, headers, caller }) => {
         const topic = await topics.ensure(
           tenantOf(caller),
@@ -192,7 +213,7 @@ function createRuleRoutes({ topics, schemas, admission }: TopicRoutesOptions): A
         );
         requirePreconditions(headers, tagSchema(schemas, topic));
         const { kind, document } = await schemas.register(topic, body, query.compatibility);
-        return { status: "success", topic: topic.name, kind, schema: document };
+        return { status: "success" as const, topic: topic.name, kind, schema: document };
       },
     }),
     defineRoute({
@@ -201,6 +222,7 @@ function createRuleRoutes({ topics, schemas, admission }: TopicRoutesOptions): A
       summary: "The schema of a topic",
       tag,
       access: admission.anyRight,
+      answer: schemaDocument,
       handle: ({ params, caller, answerHeaders }) => {
         const topic = topics.get(
           tenantOf(caller),
@@ -219,6 +241,7 @@ function createRuleRoutes({ topics, schemas, admission }: TopicRoutesOptions): A
       tag,
       access: admission.managers,
       problems: { 412: "The schema has changed" },
+      answer: NO_BODY,
       handle: async ({ params, headers, caller }) => {
         const topic = topics.get(
           tenantOf(caller),
@@ -231,95 +254,7 @@ function createRuleRoutes({ topics, schemas, admission }: TopicRoutesOptions): A
   ];
 }
 
-function createDeadLetterRoutes({
-  topics,
-  deadLetters,
-  deadLetterQueue,
-  admission,
-}: TopicRoutesOptions): ApiRoute[] {
-  const tag = "Dead letters";
-  return [
-    defineRoute({
-      method: "POST",
-      path: "/api/v1/topics/{topic}/dlq",
-      summary: "Set the dead letter topic of a topic",
-      tag,
-      access: admission.managers,
-      body: z.strictObject({ dlq_topic: z.string() }),
-      problems: { 412: "The settings have changed" },
-      handle: async ({ params, body, headers, caller }) => {
-        checkTopicName(admission.allow(caller, "manage", body.dlq_topic));
-        const topic = await topics.ensure(
-          tenantOf(caller),
-          admission.allow(caller, "manage", params["topic"]!),
-        );
-        requirePreconditions(headers, tagConfig({ deadLetters }, topic));
-        if (topic.name === body.dlq_topic) {
-          throw new PlatformError(
-            "validation_failed",
-            "A topic cannot be its own dead letter topic.",
-          );
-        }
-        await deadLetters.register(topic, body.dlq_topic);
-        return { status: "success", topic: topic.name, dlq_topic: body.dlq_topic };
-      },
-    }),
-    defineRoute({
-      method: "GET",
-      path: "/api/v1/topics/{topic}/dlq",
-      summary: "Dead letters of a topic, oldest first, 16 MiB at most",
-      tag,
-      access: admission.subscribers,
-      query: limitQuery,
-      handle: ({ params, query, caller, rawResponse }) => {
-        const topic = topics.get(
-          tenantOf(caller),
-          admission.allow(caller, "subscribe", params["topic"]!),
-        );
-        const bytesMax = Math.min(LIST_BYTES_MAX, deadLetterQueue.countBytes(topic));
-        return answerWithClaim(rawResponse, bytesMax, async (claimedBytes) => ({
-          body: JSON.stringify(await deadLetterQueue.list(topic, query.limit, claimedBytes)),
-        }));
-      },
-    }),
-    defineRoute({
-      method: "GET",
-      path: "/api/v1/topics/{topic}/dlq/summary",
-      summary: "Count dead letters by reason",
-      tag,
-      access: admission.anyRight,
-      handle: ({ params, caller, rawResponse }) => {
-        const topic = topics.get(
-          tenantOf(caller),
-          admission.allow(caller, "any", params["topic"]!),
-        );
-        const bytesMax = Math.min(LIST_BYTES_MAX, deadLetterQueue.countBytes(topic));
-        return answerWithClaim(rawResponse, bytesMax, async () => ({
-          body: JSON.stringify(await deadLetterQueue.summarize(topic)),
-        }));
-      },
-    }),
-    defineRoute({
-      method: "POST",
-      path: "/api/v1/topics/{topic}/dlq/requeue",
-      summary: "Requeue a dead letter, with a new payload if `payload` is given",
-      tag,
-      access: admission.managers,
-      body: z.strictObject({ message_id: z.string().min(1), payload: z.string().optional() }),
-      bodyBytesMax: 10 * 1024 * 1024,
-      handle: async ({ params, body, caller }) => {
-        const topic = topics.get(
-          tenantOf(caller),
-          admission.allow(caller, "manage", params["topic"]!),
-        );
-        const patch = body.payload === undefined ? undefined : Buffer.from(body.payload);
-        return formatOutcome(await deadLetterQueue.requeue(topic, body.message_id, patch));
-      },
-    }),
-  ];
-}
-
-function describeTopic(options: TopicRoutesOptions, topic: Topic) {
+function describeTopic(options: TopicRoutesOptions, topic: Topic): z.infer<typeof topicAnswer> {
   const { subscriptions, groups, transforms, deadLetters, backlog, activity } = options;
   return {
     name: topic.name,
@@ -365,20 +300,6 @@ function measure({ stored: { partitions } }: Topic) {
     bytes += partition.bytes;
   }
   return { messages, bytes };
-}
-
-function describeConfig({ stored: { config } }: Topic) {
-  return {
-    retention_ms: config.retentionMs,
-    retention_bytes: config.retentionBytes,
-    cleanup_policy: config.cleanupPolicy,
-    segment_bytes: config.segmentBytes,
-    delete_retention_ms: config.deleteRetentionMs,
-  };
-}
-
-function tagConfig({ deadLetters }: Pick<TopicRoutesOptions, "deadLetters">, topic: Topic): string {
-  return createEtag(JSON.stringify([describeConfig(topic), deadLetters.nameFor(topic)]));
 }
 
 function tagSchema(schemas: Schemas, topic: Topic): string | undefined {

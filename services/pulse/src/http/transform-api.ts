@@ -1,7 +1,13 @@
 // The transform of a topic over HTTP: describe, set, delete, and try a module on the latest messages.
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
-import { bytes, defineRoute, requirePreconditions, type ApiRoute } from "@platform/kernel/http";
+import {
+  bytes,
+  defineRoute,
+  requirePreconditions,
+  type ApiRoute,
+  NO_BODY,
+} from "@platform/kernel/http";
 import type { Caller } from "@platform/kernel/identity";
 import { readText } from "../message.ts";
 import { readLatest } from "../store/read-latest.ts";
@@ -25,6 +31,13 @@ export interface TransformRoutesOptions {
   store: Store;
 }
 
+const moduleAnswer = z.object({ topic: z.string(), bytes: z.int(), sha256: z.string() });
+const shownPayload = z.object({
+  payload: z.string().describe("Text, otherwise base64."),
+  bytes: z.int(),
+  is_text: z.boolean(),
+});
+
 /** Routes for transforms. */
 export function createTransformRoutes(options: TransformRoutesOptions): ApiRoute[] {
   const { topics, transforms, admission } = options;
@@ -38,6 +51,7 @@ export function createTransformRoutes(options: TransformRoutesOptions): ApiRoute
       summary: "Size and SHA-256 of the WebAssembly module that transforms payloads",
       access: admission.anyRight,
       problems: { 404: "The topic does not exist or has no transform." },
+      answer: moduleAnswer,
       handle: ({ params, caller, answerHeaders }) => {
         const name = admission.allow(caller, "any", params["topic"]!);
         const topic = topics.get(tenantOf(caller), name);
@@ -76,12 +90,13 @@ export function createTransformRoutes(options: TransformRoutesOptions): ApiRoute
         400: "The body is not a module that can run.",
         412: "The transform has changed.",
       },
+      answer: moduleAnswer,
       handle: async ({ params, body, headers, caller }) => {
         if (body.length === 0) throw new PlatformError("validation_failed", "The body is empty.");
         const topic = await ensureTopic(options, caller, params["topic"]!);
         requirePreconditions(headers, tagOf(transforms.describe(topic)));
         await transforms.register(topic, Buffer.from(body));
-        return { topic: topic.name, ...transforms.describe(topic) };
+        return { topic: topic.name, ...transforms.describe(topic)! };
       },
     }),
     defineRoute({
@@ -89,6 +104,7 @@ export function createTransformRoutes(options: TransformRoutesOptions): ApiRoute
       method: "DELETE",
       summary: "Delete the transform; payloads are stored as they are published",
       problems: { 412: "The transform has changed." },
+      answer: NO_BODY,
       handle: async ({ params, headers, caller }) => {
         const name = admission.allow(caller, "manage", params["topic"]!);
         const topic = topics.get(tenantOf(caller), name);
@@ -125,6 +141,18 @@ function createTrialRoute(options: TransformRoutesOptions): ApiRoute {
         .default(5),
     }),
     problems: { 404: "The topic does not exist, or has no transform and the body is empty." },
+    answer: z.object({
+      topic: z.string(),
+      messages: z.array(
+        z.object({
+          partition: z.int(),
+          offset: z.int(),
+          before: shownPayload,
+          after: shownPayload.nullable(),
+          error: z.string().nullable(),
+        }),
+      ),
+    }),
     handle: async ({ params, query, body, caller }) => {
       const name = admission.allow(caller, "manage", params["topic"]!);
       // Payloads are in the answer.

@@ -1,6 +1,6 @@
 // Endpoints that are not implemented yet.
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, type ApiMethod, type ApiRoute } from "@platform/kernel/http";
+import { defineRoute, type ApiMethod, type ApiRoute, NO_BODY } from "@platform/kernel/http";
 import type { Admission } from "./admission.ts";
 
 const UNBUILT: readonly (readonly [ApiMethod, string, string])[] = [
@@ -22,6 +22,7 @@ export function createUnbuiltRoutes({ managers }: Pick<Admission, "managers">): 
       tag: "Not available yet",
       access: managers,
       problems: { 501: "Not available yet" },
+      answer: NO_BODY,
       handle: () => {
         throw new PlatformError("not_available_yet", `${what} is not available yet.`);
       },

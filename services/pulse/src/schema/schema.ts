@@ -1,4 +1,5 @@
 // A topic's schema: a plain map of fields to types, or JSON Schema; validation of payloads and compatibility.
+import { z } from "zod";
 import { hasUniqueItems } from "@platform/kernel/content";
 import { PlatformError, readPatternFault, type Fault } from "@platform/kernel/errors";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
@@ -11,9 +12,15 @@ interface Violation {
   message: string;
 }
 
+/** A map of fields to types, or a JSON Schema. */
+export const SCHEMA_KINDS = ["map", "json-schema"] as const;
+
+/** A schema as it was set, for the API. */
+export const schemaDocument = z.record(z.string(), z.unknown());
+
 /** A compiled schema. */
 export interface CompiledSchema {
-  kind: "map" | "json-schema";
+  kind: (typeof SCHEMA_KINDS)[number];
   document: Readonly<Record<string, unknown>>;
   /** Violations of a parsed payload; empty if it conforms. */
   check: (payload: unknown) => Violation[];

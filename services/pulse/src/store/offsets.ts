@@ -10,8 +10,11 @@ const GROUP_NAME_BYTES_MAX = 255;
 /** Longest metadata of a commit in bytes of UTF-8, as in Kafka. */
 const METADATA_BYTES_MAX = 4096;
 
+/** Kinds of groups. */
+export const GROUP_KINDS = ["kafka", "dispatch"] as const;
+
 /** The owner of a group: the Kafka protocol, or the broker's dispatch. Never both. */
-export type GroupKind = "kafka" | "dispatch";
+export type GroupKind = (typeof GROUP_KINDS)[number];
 
 /**
  * A committed offset: the next one to read. Negative if a Kafka client stored metadata without an offset, which Kafka

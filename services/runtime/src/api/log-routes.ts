@@ -1,6 +1,10 @@
 // The combined log: pages, and the documentation of its stream.
-import { formatLineCursor, LINE_CURSOR, parseLineCursor } from "@platform/kernel/files";
+import { linePosition } from "@platform/kernel/files";
 import {
+  cursorQuery,
+  decodeCursor,
+  encodeCursor,
+  nextCursor,
   createValidationError,
   defineRoute,
   defineUpgradeRoute,
@@ -36,7 +40,7 @@ const filterQuery = z.object({
 });
 const pageQuery = filterQuery.extend({
   limit: z.coerce.number().int().min(1).max(500).default(100).describe("Number of lines."),
-  cursor: z.string().regex(LINE_CURSOR).optional().describe("`next_cursor` of the previous page."),
+  cursor: cursorQuery,
 });
 
 /** Options of {@link createLogRoutes}. */
@@ -59,12 +63,13 @@ export function createLogRoutes({ path, findService }: LogRoutesOptions): ApiRou
         "One request searches 8 MiB: a page can have fewer lines than `limit`, even none, and a `next_cursor`.",
       access: requireRead,
       query: pageQuery,
-      answer: z.object({ items: z.array(lineSchema), next_cursor: z.string().nullable() }),
+      answer: z.object({ items: z.array(lineSchema), next_cursor: nextCursor }),
       handle: async ({ query }) => {
         const accepts = createLogFilter(toFilter(query, findService));
-        const before = query.cursor === undefined ? undefined : parseLineCursor(query.cursor);
+        const before =
+          query.cursor === undefined ? undefined : decodeCursor(query.cursor, linePosition);
         const { lines, next } = await readLogPage({ path, before, limit: query.limit, accepts });
-        return { items: lines, next_cursor: next === undefined ? null : formatLineCursor(next) };
+        return { items: lines, next_cursor: next === undefined ? null : encodeCursor(next) };
       },
     }),
     defineUpgradeRoute({

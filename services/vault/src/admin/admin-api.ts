@@ -2,7 +2,8 @@
 import type { Operation, Service } from "@platform/chassis";
 import { declareScopes } from "@platform/kernel/identity";
 import { PlatformError, getProblemHeaders, toProblem } from "@platform/kernel/errors";
-import { type Api, type ApiRoute, defineRoute } from "@platform/kernel/http";
+import { type Api, type ApiRoute, defineRoute, NO_BODY } from "@platform/kernel/http";
+import { z } from "zod";
 import { STORAGE_SCOPES } from "../access/authorizer.ts";
 import type { Directory } from "../access/directory.ts";
 import type { Delivery } from "../delivery/delivery.ts";
@@ -142,8 +143,15 @@ function createHealthRoute({ api, service: { clock }, startedMs }: AdminOptions)
     tag: "Operation",
     summary: "Health, version and age",
     access: "public",
+    answer: z.object({
+      status: z.literal("UP"),
+      version: z.string(),
+      uptime_sec: z.int(),
+      bucket_count: z.int(),
+      daemon: z.string(),
+    }),
     handle: () => ({
-      status: "UP",
+      status: "UP" as const,
       version: VERSION,
       uptime_sec: Math.floor((clock.monotonicMs() - startedMs) / 1000),
       bucket_count: api.store.buckets.list().length,
@@ -159,6 +167,7 @@ function createMissingRoute([method, path, summary]: (typeof NOT_YET)[number]): 
     tag: "Not available yet",
     summary: `${summary}. Not available yet.`,
     problems: { 501: "Not available yet" },
+    answer: NO_BODY,
     handle: () => {
       throw new PlatformError("not_available_yet", `${method} ${path} is not available yet.`);
     },

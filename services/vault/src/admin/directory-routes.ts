@@ -1,5 +1,5 @@
 // Users, their access keys, and roles in the admin API.
-import { type ApiRoute, defineRoute } from "@platform/kernel/http";
+import { type ApiRoute, defineRoute, NO_BODY } from "@platform/kernel/http";
 import { z } from "zod";
 import {
   accessKeySchema,
@@ -28,6 +28,28 @@ const userBody = z.strictObject({
   namespaces: z.array(z.string().min(1).max(128)).max(100).default([]),
 });
 const roleBody = z.strictObject({ policies: userBody.shape.policies });
+const policiesAnswer = z
+  .record(z.string(), z.record(z.string(), z.unknown()))
+  .describe("By name, as put");
+const userAnswer = z
+  .object({
+    name: z.string(),
+    enabled: z.boolean(),
+    policies: policiesAnswer,
+    namespaces: z.array(z.string()),
+    created_at: z.string(),
+  })
+  .meta({ id: "StorageUser" });
+const roleAnswer = z
+  .object({ name: z.string(), policies: policiesAnswer, created_at: z.string() })
+  .meta({ id: "StorageRole" });
+const keyAnswer = z.object({
+  access_key: z.string(),
+  user: z.string(),
+  enabled: z.boolean(),
+  description: z.string(),
+  created_at: z.string(),
+});
 /** Of users and roles. */
 const nameParams = z.object({ name: userNameSchema });
 const keyParams = z.object({ access_key: accessKeySchema });
@@ -41,6 +63,7 @@ export function createUserRoutes(directory: Directory): ApiRoute[] {
       path: "/api/v1/users",
       summary: "All users",
       tag,
+      answer: z.object({ users: z.array(userAnswer) }),
       handle: () => ({ users: directory.listUsers().map(showUser) }),
     }),
     defineRoute({
@@ -49,6 +72,7 @@ export function createUserRoutes(directory: Directory): ApiRoute[] {
       summary: "A user",
       tag,
       params: nameParams,
+      answer: userAnswer,
       handle: ({ params }) => showUser(directory.getUser(params.name)),
     }),
     defineRoute({
@@ -58,6 +82,7 @@ export function createUserRoutes(directory: Directory): ApiRoute[] {
       tag,
       params: nameParams,
       body: userBody,
+      answer: userAnswer,
       handle: ({ params, body }) =>
         asProblem(
           Promise.resolve().then(() => showUser(directory.putUser({ name: params.name, ...body }))),
@@ -69,6 +94,7 @@ export function createUserRoutes(directory: Directory): ApiRoute[] {
       summary: "Delete a user and its keys",
       tag,
       params: nameParams,
+      answer: NO_BODY,
       handle: ({ params }) => directory.deleteUser(params.name),
     }),
   ];
@@ -83,6 +109,7 @@ export function createRoleRoutes(directory: Directory): ApiRoute[] {
       path: "/api/v1/roles",
       summary: "All roles with policies in storage",
       tag,
+      answer: z.object({ roles: z.array(roleAnswer) }),
       handle: () => ({ roles: directory.listRoles().map(showRole) }),
     }),
     defineRoute({
@@ -91,6 +118,7 @@ export function createRoleRoutes(directory: Directory): ApiRoute[] {
       summary: "A role",
       tag,
       params: nameParams,
+      answer: roleAnswer,
       handle: ({ params }) => showRole(directory.getRole(params.name)),
     }),
     defineRoute({
@@ -101,6 +129,7 @@ export function createRoleRoutes(directory: Directory): ApiRoute[] {
       tag,
       params: nameParams,
       body: roleBody,
+      answer: roleAnswer,
       handle: ({ params, body }) =>
         asProblem(
           Promise.resolve().then(() => showRole(directory.putRole({ name: params.name, ...body }))),
@@ -112,6 +141,7 @@ export function createRoleRoutes(directory: Directory): ApiRoute[] {
       summary: "Delete a role; its session keys are refused",
       tag,
       params: nameParams,
+      answer: NO_BODY,
       handle: ({ params }) => directory.deleteRole(params.name),
     }),
   ];
@@ -127,6 +157,7 @@ export function createKeyRoutes(directory: Directory): ApiRoute[] {
       summary: "All access keys, without their secrets",
       tag,
       query: z.object({ user: userNameSchema.optional() }),
+      answer: z.object({ keys: z.array(keyAnswer) }),
       handle: ({ query }) => ({ keys: directory.listKeys(query.user).map(showKey) }),
     }),
     defineRoute({
@@ -137,6 +168,7 @@ export function createKeyRoutes(directory: Directory): ApiRoute[] {
       tag,
       body: keyBody,
       status: 201,
+      answer: keyAnswer.extend({ secret_key: z.string() }),
       handle: ({ body }) => {
         const key = directory.createKey({
           user: body.user,
@@ -154,6 +186,7 @@ export function createKeyRoutes(directory: Directory): ApiRoute[] {
       tag,
       params: keyParams,
       body: keyChange,
+      answer: keyAnswer,
       handle: ({ params, body }) => showKey(directory.updateKey(params.access_key, body)),
     }),
     defineRoute({
@@ -162,6 +195,7 @@ export function createKeyRoutes(directory: Directory): ApiRoute[] {
       summary: "Delete an access key",
       tag,
       params: keyParams,
+      answer: NO_BODY,
       handle: ({ params }) => directory.deleteKey(params.access_key),
     }),
   ];

@@ -3,7 +3,7 @@ import { type ApiRoute, defineRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import { readDiskSpace, type DiskSpace } from "../disk/free-space.ts";
 import type { Store } from "../object-store.ts";
-import { describeScrub, startScrub } from "./scrub-routes.ts";
+import { describeScrub, scrubAnswer, startScrub } from "./scrub-routes.ts";
 
 const TAG = "Upkeep";
 const count = z.int().min(0);
@@ -14,6 +14,20 @@ const driveAnswer = z.object({
   reason: z.string().nullable().describe("The reason of its absence."),
   total_bytes: z.number().nullable(),
   free_bytes: z.number().nullable(),
+});
+
+const maintenanceAnswer = z.object({
+  scrub: scrubAnswer,
+  garbage_bytes: count,
+  quarantine: z.object({ files: count, bytes: count }),
+  index_copy: z
+    .object({
+      copiedMs: z.int().optional().describe("Time of the last copy, epoch ms; absent without one."),
+      findings: z.array(z.string()).describe("Damage of the index that the last copy found."),
+    })
+    .describe("The copy of the index of a single drive."),
+  damaged_rows: count.describe("Index rows that did not match their checksum when read."),
+  corrupt_blocks: count,
 });
 
 /** Options of the routes. */
@@ -40,6 +54,7 @@ export function createDriveRoutes({ store, dataDir }: DriveRouteOptions): ApiRou
       path: "/api/v1/maintenance",
       summary: "Scrubbing, garbage, quarantine and the copy of the index",
       tag: TAG,
+      answer: maintenanceAnswer,
       handle: () => describeMaintenance(store),
     }),
     defineRoute({
@@ -48,6 +63,7 @@ export function createDriveRoutes({ store, dataDir }: DriveRouteOptions): ApiRou
       summary: "Start a scrub; as POST /api/v1/scrub",
       tag: TAG,
       status: 202,
+      answer: scrubAnswer,
       handle: () => startScrub(store),
     }),
   ];

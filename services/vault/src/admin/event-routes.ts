@@ -1,6 +1,13 @@
 // Notification subscriptions and their deliveries in the admin API.
 import { createRetryLaterError, PlatformError } from "@platform/kernel/errors";
-import { type ApiRoute, defineRoute, pageQuery, readPage } from "@platform/kernel/http";
+import {
+  type ApiRoute,
+  defineRoute,
+  nextCursor,
+  pageQuery,
+  readPage,
+  NO_BODY,
+} from "@platform/kernel/http";
 import { z } from "zod";
 import type { Delivery, SubscriptionState } from "../delivery/delivery.ts";
 import type { Try } from "../delivery/tries.ts";
@@ -40,7 +47,21 @@ const namedQuery = z.object({
   bucket: z.string().min(1).max(63),
   id: z.string().min(1).max(255),
 });
-const deliveryAnswer = subscriptionSchema.safeExtend({
+const subscriptionAnswer = z.object({
+  id: z.string(),
+  bucket: z.string(),
+  events: z.array(z.string()),
+  webhook: z.string().optional(),
+  stomp: z
+    .object({ url: z.string(), destination: z.string(), user: z.string().optional() })
+    .optional()
+    .describe("Without its password."),
+  filter: z.object({ prefix: z.string().optional(), suffix: z.string().optional() }),
+});
+const signedSubscription = subscriptionAnswer.extend({
+  secret: z.string().optional().describe("Secret that signs the calls of a webhook."),
+});
+const deliveryAnswer = subscriptionAnswer.extend({
   waiting: count.describe("Events in memory that wait for their delivery."),
   has_more: z.boolean().describe("True if further events wait on disk."),
   delivered: count.describe("Since the start of the service, as the next two."),
@@ -69,7 +90,7 @@ function createDeliveriesRoute({ api, delivery }: EventRouteOptions): ApiRoute {
     query: pageQuery,
     answer: z.object({
       items: z.array(deliveryAnswer),
-      next_cursor: z.string().nullable(),
+      next_cursor: nextCursor,
     }),
     handle: ({ query }) =>
       readPage(query, {
@@ -135,6 +156,7 @@ function createSubscribeRoute({ api, masterKey }: EventRouteOptions): ApiRoute {
     description: "The answer contains the secret that signs webhooks.",
     body: subscriptionSchema,
     status: 201,
+    answer: signedSubscription,
     handle: async ({ body }) => {
       const bucket = body.bucket ?? "";
       const rule = await asProblem(
@@ -154,6 +176,7 @@ function createSubscriptionsRoute({ api, masterKey }: EventRouteOptions): ApiRou
     summary: "Subscriptions of a bucket, with the secrets that sign webhooks",
     description: "Includes subscriptions created with PutBucketNotificationConfiguration.",
     query: z.object({ bucket: z.string().min(1).max(63) }),
+    answer: z.object({ subscriptions: z.array(signedSubscription) }),
     handle: async ({ query: { bucket } }) => {
       const rules = await asProblem(readRules(api.store, bucket));
       return { subscriptions: rules.map((rule) => showSubscription(masterKey, bucket, rule)) };
@@ -170,6 +193,7 @@ function createRemovalRoute({ api }: EventRouteOptions): ApiRoute {
     description: "Its waiting events are dropped; those in flight may still arrive.",
     query: namedQuery,
     status: 204,
+    answer: NO_BODY,
     handle: async ({ query: { bucket, id } }) => {
       await findRule(api.store, bucket, id);
       await asProblem(api.store.buckets.removeSubscription(bucket, id));

@@ -1,5 +1,6 @@
 // Scrubbing in the admin API: start a round, read its progress and the result of the last complete one.
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
+import { z } from "zod";
 import type { Store } from "../object-store.ts";
 import type { CompleteScrub } from "../upkeep/last-scrub.ts";
 import type { ScrubState } from "../upkeep/maintenance.ts";
@@ -7,6 +8,40 @@ import type { ScrubState } from "../upkeep/maintenance.ts";
 const SCRUB_PATH = "/api/v1/scrub";
 /** Damaged bodies that an answer lists. */
 const NAMED_MAX = 100;
+
+const count = z.int().min(0);
+
+/** The running scrub and the last complete one. */
+export const scrubAnswer = z
+  .object({
+    state: z.enum(["idle", "running"]),
+    progress: z
+      .object({
+        started_at: z.string(),
+        files_done: count,
+        files_total: count,
+        bytes_done: count,
+      })
+      .nullable(),
+    last: z
+      .object({
+        started_at: z.string(),
+        ended_at: z.string(),
+        files: count,
+        bytes: count,
+        healed: count,
+        damaged: count,
+        missing: count,
+        damaged_blobs: z.array(z.string()).describe(`At most ${NAMED_MAX}.`),
+        missing_blobs: z.array(z.string()).describe(`At most ${NAMED_MAX}.`),
+        quarantined: count.describe("Unreferenced files that were moved to quarantine."),
+        unknown: count.describe("Unreferenced files that stay, because the quarantine is full."),
+      })
+      .nullable(),
+  })
+  .meta({ id: "Scrub" });
+
+type ScrubAnswer = z.infer<typeof scrubAnswer>;
 
 /** Routes of the scrubber. */
 export function createScrubRoutes(store: Store): ApiRoute[] {
@@ -19,6 +54,7 @@ export function createScrubRoutes(store: Store): ApiRoute[] {
       description:
         "Reads all stored data against its checksums and heals damage where it can. Joins a running scrub.",
       status: 202,
+      answer: scrubAnswer,
       handle: () => startScrub(store),
     }),
     defineRoute({
@@ -26,24 +62,25 @@ export function createScrubRoutes(store: Store): ApiRoute[] {
       path: SCRUB_PATH,
       tag: "Maintenance",
       summary: "Progress of the running scrub, and the result of the last complete one",
+      answer: scrubAnswer,
       handle: () => describeScrub(store),
     }),
   ];
 }
 
 /** Starts a scrub, or joins the running one. */
-export function startScrub(store: Store): object {
+export function startScrub(store: Store): ScrubAnswer {
   // The store logs failures; the time of the last complete scrub shows them as well.
   void store.maintenance.scrub().catch(() => undefined);
   return describeScrub(store);
 }
 
 /** The running scrub and the last complete one. */
-export function describeScrub(store: Store): object {
+export function describeScrub(store: Store): ScrubAnswer {
   return describeState(store.maintenance.readScrub());
 }
 
-function describeState({ running, last }: ScrubState): object {
+function describeState({ running, last }: ScrubState): ScrubAnswer {
   return {
     state: running === undefined ? "idle" : "running",
     progress:
@@ -59,7 +96,7 @@ function describeState({ running, last }: ScrubState): object {
   };
 }
 
-function describeLast(last: CompleteScrub): object {
+function describeLast(last: CompleteScrub): ScrubAnswer["last"] {
   const { damaged, missing } = last;
   const name = (ids: readonly number[]) => ids.slice(0, NAMED_MAX).map((id) => id.toString(16));
   return {

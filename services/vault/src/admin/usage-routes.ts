@@ -1,6 +1,7 @@
 // Usage and quotas of buckets in the admin API.
 import { PlatformError } from "@platform/kernel/errors";
 import {
+  nextCursor,
   type ApiRoute,
   createEtag,
   defineRoute,
@@ -8,6 +9,7 @@ import {
   pageQuery,
   readPage,
   requirePreconditions,
+  NO_BODY,
 } from "@platform/kernel/http";
 import { z } from "zod";
 import type { Bucket } from "../model/bucket.ts";
@@ -54,7 +56,7 @@ const usageAnswer = z.object({
 });
 const usageListAnswer = z.object({
   items: z.array(usageAnswer),
-  next_cursor: z.string().nullable(),
+  next_cursor: nextCursor,
   total: z.object({ buckets: count, objects: count, bytes: count }),
 });
 
@@ -138,6 +140,7 @@ export function createUsageRoutes(store: Store): ApiRoute[] {
       tag: TAG,
       params,
       problems: CHANGE_PROBLEMS,
+      answer: NO_BODY,
       handle: async ({ params: { bucket }, headers }) => {
         const expected = await requireKnownQuota(store, bucket, headers);
         await asProblem(store.buckets.deleteSetting(bucket, "quota", expected));

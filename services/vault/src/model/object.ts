@@ -6,7 +6,10 @@ import type { Retention } from "./lock.ts";
 import type { ReadWindow } from "./read-window.ts";
 
 /** Additional checksums of the object API. */
-export type ChecksumAlgorithm = "CRC32" | "CRC32C" | "CRC64NVME" | "SHA1" | "SHA256";
+export const CHECKSUM_ALGORITHMS = ["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"] as const;
+
+/** An additional checksum. */
+export type ChecksumAlgorithm = (typeof CHECKSUM_ALGORITHMS)[number];
 
 /** A checksum as in answers: base64, with a suffix `-<parts>` if it is composite. */
 export interface ObjectChecksum {

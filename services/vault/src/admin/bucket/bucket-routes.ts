@@ -1,6 +1,13 @@
 // Buckets in the admin API: list, create, describe, delete.
 import { PlatformError } from "@platform/kernel/errors";
-import { type ApiRoute, defineRoute, pageQuery, readPage } from "@platform/kernel/http";
+import {
+  type ApiRoute,
+  defineRoute,
+  nextCursor,
+  pageQuery,
+  readPage,
+  NO_BODY,
+} from "@platform/kernel/http";
 import { z } from "zod";
 import type { Bucket } from "../../model/bucket.ts";
 import type { BucketSettingKind } from "../../model/bucket-settings.ts";
@@ -70,6 +77,7 @@ export function createBucketRoutes(operations: ConsoleOperations, api: ObjectApi
       access: "guarded",
       params: bucketParams,
       problems: { ...BUCKET_PROBLEMS, 409: "The bucket is not empty." },
+      answer: NO_BODY,
       handle: async (request) => {
         await operations.run(request, { method: "DELETE", bucket: request.params.bucket });
       },
@@ -89,7 +97,7 @@ function createListRoute(operations: ConsoleOperations, api: ObjectApi): ApiRout
     query: listQuery,
     answer: z.union([
       z.array(z.string()),
-      z.object({ items: z.array(bucketAnswer), next_cursor: z.string().nullable() }),
+      z.object({ items: z.array(bucketAnswer), next_cursor: nextCursor }),
     ]),
     handle: async (request) => {
       const buckets = await listVisible(operations, api.store, request);
@@ -125,6 +133,7 @@ function createCreateRoute(operations: ConsoleOperations, store: Store): ApiRout
     body: createBody,
     status: 201,
     problems: { 409: "The bucket exists." },
+    answer: z.object({ name: z.string() }),
     handle: async (request) => {
       const { name, object_lock: hasLock } = request.body;
       const existed = store.buckets.find(name) !== undefined;

@@ -1,6 +1,11 @@
 // Listings of objects, of versions and of uploads in progress in the admin API.
-import { PlatformError } from "@platform/kernel/errors";
-import { type ApiRoute, defineRoute } from "@platform/kernel/http";
+import {
+  decodeCursor,
+  encodeCursor,
+  nextCursor,
+  type ApiRoute,
+  defineRoute,
+} from "@platform/kernel/http";
 import { z } from "zod";
 import type { ListedObject, ListPosition } from "../../model/object.ts";
 import type { ListedVersion } from "../../model/version.ts";
@@ -62,7 +67,7 @@ const pageOf = <T extends z.ZodType>(item: T) =>
   z.object({
     items: z.array(item),
     prefixes: z.array(z.string()),
-    next_cursor: z.string().nullable(),
+    next_cursor: nextCursor,
   });
 const uploadAnswer = z.object({ upload_id: z.string(), key: z.string(), started_at: z.string() });
 
@@ -137,7 +142,7 @@ function toCall(bucket: string, query: ListQuery, operation: Readonly<Record<str
 }
 
 async function listObjects({ api, bucketName }: OperationContext, query: ListQuery) {
-  const after = readCursor(query.cursor);
+  const after = readPosition(query.cursor);
   const page = await api.store.objects.list({
     ...toRequest(bucketName, query),
     maxKeys: query.limit,
@@ -152,7 +157,7 @@ async function listVersions(
   mayReadRetention: (key: string) => Promise<boolean>,
   mayReadHold: (key: string) => Promise<boolean>,
 ) {
-  const after = readCursor(query.cursor);
+  const after = readPosition(query.cursor);
   const page = await api.store.objects.listVersions({
     ...toRequest(bucketName, query),
     maxKeys: query.limit,
@@ -176,7 +181,7 @@ async function listVersions(
 }
 
 async function listUploads({ api, bucketName }: OperationContext, query: ListQuery) {
-  const after = readCursor(query.cursor);
+  const after = readPosition(query.cursor);
   const page = await api.store.uploads.list({
     ...toRequest(bucketName, query),
     maxUploads: query.limit,
@@ -235,22 +240,12 @@ function toPage<T>(
   return {
     items,
     prefixes,
-    next_cursor: position === undefined ? null : formatCursor(position, id),
+    next_cursor: position === undefined ? null : encodeCursor({ ...position, id }),
   };
 }
 
-// Opaque, but not secret.
-function formatCursor({ value, isPrefix }: ListPosition, id: string | undefined): string {
-  return Buffer.from(JSON.stringify({ value, isPrefix, id })).toString("base64url");
-}
-
-function readCursor(cursor: string | undefined): Position | undefined {
-  if (cursor === undefined) return undefined;
-  try {
-    return positionSchema.parse(JSON.parse(Buffer.from(cursor, "base64url").toString()));
-  } catch (cause) {
-    throw new PlatformError("bad_request", "The cursor is not one of this list.", { cause });
-  }
+function readPosition(cursor: string | undefined): Position | undefined {
+  return cursor === undefined ? undefined : decodeCursor(cursor, positionSchema);
 }
 
 function withId<Name extends string>({ id, ...position }: Position, name: Name) {

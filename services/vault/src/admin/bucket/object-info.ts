@@ -1,6 +1,40 @@
 // The description of an object as JSON.
-import type { ObjectInfo } from "../../model/object.ts";
+import { z } from "zod";
+import { CHECKSUM_ALGORITHMS, type ObjectInfo } from "../../model/object.ts";
 import type { ConsoleOperations, SentRequest } from "./console-operations.ts";
+
+const texts = z.record(z.string(), z.string());
+
+/** The description. */
+export const objectInfo = z
+  .object({
+    key: z.string(),
+    version: z.string(),
+    is_latest: z.boolean(),
+    size: z.int(),
+    etag: z.string(),
+    modified_at: z.string(),
+    storage_class: z.string(),
+    content_type: z.string(),
+    cache_control: z.string().nullable(),
+    content_encoding: z.string().nullable(),
+    metadata: texts,
+    tags: texts.nullable().describe("Null if the caller may not read them."),
+    retention: z
+      .object({ mode: z.enum(["GOVERNANCE", "COMPLIANCE"]), until: z.string() })
+      .nullable(),
+    legal_hold: z.boolean(),
+    checksum: z
+      .object({
+        algorithm: z.enum(CHECKSUM_ALGORITHMS),
+        value: z.string().describe("Base64, with a suffix `-<parts>` if it is composite."),
+        type: z.enum(["FULL_OBJECT", "COMPOSITE"]),
+      })
+      .nullable(),
+    encryption: z.enum(["SSE-S3", "SSE-C"]).nullable(),
+    parts: z.int().nullable().describe("Of a multipart upload."),
+  })
+  .meta({ id: "ObjectInfo" });
 
 /** Describes an object, with its tags if the caller may read them. */
 export async function describeObject(
@@ -8,7 +42,7 @@ export async function describeObject(
   request: SentRequest,
   target: { bucket: string; key: string },
   version: string | undefined,
-): Promise<Response> {
+): Promise<z.infer<typeof objectInfo>> {
   const query: Record<string, string> = version === undefined ? {} : { versionId: version };
   const object = await operations.perform(
     request,
@@ -24,7 +58,7 @@ export async function describeObject(
     method: "GET",
     query: { ...query, tagging: "" },
   });
-  return Response.json(toInfo(object, mayReadTags));
+  return toInfo(object, mayReadTags);
 }
 
 function toInfo(object: ObjectInfo, hasTags: boolean) {

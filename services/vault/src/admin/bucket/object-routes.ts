@@ -1,6 +1,6 @@
 // Objects in the admin API: read, describe, write, delete.
 import { PlatformError } from "@platform/kernel/errors";
-import { bytes, type ApiRoute, defineRoute } from "@platform/kernel/http";
+import { bytes, type ApiRoute, defineRoute, NO_BODY } from "@platform/kernel/http";
 import { z } from "zod";
 import { S3Error } from "../../model/s3-error.ts";
 import {
@@ -12,7 +12,7 @@ import {
 } from "./bucket-schema.ts";
 import type { ConsoleOperations, SentRequest } from "./console-operations.ts";
 import { answerObject, readHeader } from "./object-answer.ts";
-import { describeObject } from "./object-info.ts";
+import { describeObject, objectInfo } from "./object-info.ts";
 
 /** Headers of a request that are those of S3; others are not passed on. */
 const READ_FIELDS: ReadonlySet<string> = new Set([
@@ -126,7 +126,7 @@ function createGetRoute(
     access: "guarded",
     params,
     query: extendQuery(readQuery),
-    answer: bytes("application/octet-stream"),
+    answer: bytes("application/octet-stream", { json: objectInfo }),
     problems: { ...OBJECT_PROBLEMS, 416: "The range is beyond the object." },
     handle: async (request) => {
       const { method, headers } = request;
@@ -194,6 +194,7 @@ function createDeleteRoute(
     params,
     query: extendQuery(objectQuery),
     problems: BUCKET_PROBLEMS,
+    answer: NO_BODY,
     handle: async (request) => {
       await operations.run(request, {
         ...toTarget(request),

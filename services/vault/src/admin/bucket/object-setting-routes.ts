@@ -4,6 +4,7 @@ import {
   createEtag,
   defineRoute,
   requirePreconditions,
+  NO_BODY,
 } from "@platform/kernel/http";
 import { z } from "zod";
 import type { ObjectInfo } from "../../model/object.ts";
@@ -116,6 +117,7 @@ function createTagRoutes(operations: ConsoleOperations): ApiRoute[] {
       authorize: authorizeChange(operations, TAGS),
       body: tagsDocument,
       problems: WRITE_PROBLEMS,
+      answer: NO_BODY,
       handle: async (request) => {
         const items = request.body.tags.map(({ key, value }) =>
           wrap("Tag", tag("Key", key) + tag("Value", value)),
@@ -131,6 +133,7 @@ function createTagRoutes(operations: ConsoleOperations): ApiRoute[] {
       summary: "Remove the tags of an object or a version",
       query: target,
       problems: WRITE_PROBLEMS,
+      answer: NO_BODY,
       handle: (request) => change(operations, request, TAGS, toCall("DELETE", request, TAGS)),
     }),
   ];
@@ -169,6 +172,7 @@ function createLockRoutes(operations: ConsoleOperations): ApiRoute[] {
       authorize: authorizeChange(operations, RETENTION),
       body: retentionBody,
       problems,
+      answer: NO_BODY,
       handle: (request) => {
         const { mode, until } = request.body;
         const end = tag("RetainUntilDate", new Date(until).toISOString());
@@ -181,6 +185,7 @@ function createLockRoutes(operations: ConsoleOperations): ApiRoute[] {
       summary: "End the GOVERNANCE retention of an object or a version",
       query: bypassQuery,
       problems,
+      answer: NO_BODY,
       handle: (request) => putRetention(request, ""),
     }),
     defineRoute({
@@ -201,6 +206,7 @@ function createLockRoutes(operations: ConsoleOperations): ApiRoute[] {
       authorize: authorizeChange(operations, LEGAL_HOLD),
       body: holdDocument,
       problems,
+      answer: NO_BODY,
       handle: (request) =>
         change(operations, request, LEGAL_HOLD, {
           ...toCall("PUT", request, LEGAL_HOLD),

@@ -5,6 +5,7 @@ import {
   createEtag,
   defineRoute,
   requirePreconditions,
+  NO_BODY,
 } from "@platform/kernel/http";
 import { z } from "zod";
 import { S3Error } from "../../model/s3-error.ts";
@@ -130,6 +131,7 @@ function createPutRoute(operations: ConsoleOperations, setting: Setting): ApiRou
     ]),
     body: setting.document.schema,
     problems: WRITE_PROBLEMS,
+    answer: NO_BODY,
     handle: (request) => put(operations, request, request.params.bucket, setting, request.body),
   });
 }
@@ -140,6 +142,7 @@ function createDeleteRoute(operations: ConsoleOperations, setting: Setting): Api
     method: "DELETE",
     summary: `Remove: ${setting.title}`,
     problems: WRITE_PROBLEMS,
+    answer: NO_BODY,
     handle: async (request) => {
       const { bucket } = request.params;
       if (setting.empty !== undefined) {

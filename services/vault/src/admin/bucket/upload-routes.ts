@@ -1,6 +1,6 @@
 // Multipart uploads in the admin API: browsers send large files in parts, which they repeat and resume one by one.
 import { PlatformError } from "@platform/kernel/errors";
-import { type ApiRoute, defineRoute, type HeaderReader } from "@platform/kernel/http";
+import { type ApiRoute, defineRoute, type HeaderReader, NO_BODY } from "@platform/kernel/http";
 import { z } from "zod";
 import { StoreError } from "../../model/store-error.ts";
 import type { Store } from "../../object-store.ts";
@@ -209,6 +209,7 @@ function createAbortRoute(operations: ConsoleOperations, store: Store): ApiRoute
     summary: "Abort an upload: its parts are deleted",
     params: uploadParams,
     problems: PROBLEMS,
+    answer: NO_BODY,
     handle: async (request) => {
       const target = await findUpload(store, request.params);
       await operations.run(request, { ...target, method: "DELETE" });

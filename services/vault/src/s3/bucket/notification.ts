@@ -40,12 +40,12 @@ const EVENTS: ReadonlySet<string> = new Set([
   "LifecycleExpiration:DeleteMarkerCreated",
 ]);
 
-const eventSchema = z.string().transform((text, context) => {
-  const name = text.replace(/^(?:s3|objstore):/, "");
-  if (EVENTS.has(name)) return name;
-  context.addIssue({ code: "custom", message: `the event ${text.slice(0, 100)} is unknown` });
-  return z.NEVER;
-});
+const eventSchema = z
+  .string()
+  .overwrite((text) => text.replace(/^(?:s3|objstore):/, ""))
+  .refine((name) => EVENTS.has(name), {
+    error: ({ input }) => `the event ${String(input).slice(0, 100)} is unknown`,
+  });
 const stompSchema = z.strictObject({
   url: z.string(),
   destination: z.string(),

@@ -1,0 +1,36 @@
+// The settings of a topic, as the API shows them.
+import { z } from "zod";
+import { createEtag } from "@platform/kernel/http";
+import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
+import type { Topic } from "../topic/topics.ts";
+
+/** Policies for old messages. */
+export const POLICIES = ["delete", "compact", "compact,delete"] as const;
+
+/** The settings. */
+export const configAnswer = z.object({
+  retention_ms: z.number(),
+  retention_bytes: z.number(),
+  cleanup_policy: z.enum(POLICIES),
+  segment_bytes: z.number(),
+  delete_retention_ms: z.number(),
+});
+
+/** Describes the settings. */
+export function describeConfig({ stored: { config } }: Topic) {
+  return {
+    retention_ms: config.retentionMs,
+    retention_bytes: config.retentionBytes,
+    cleanup_policy: config.cleanupPolicy,
+    segment_bytes: config.segmentBytes,
+    delete_retention_ms: config.deleteRetentionMs,
+  };
+}
+
+/** Tag of the settings and of the name of the dead letter topic. */
+export function tagConfig(
+  { deadLetters }: { deadLetters: DeadLetterWriter },
+  topic: Topic,
+): string {
+  return createEtag(JSON.stringify([describeConfig(topic), deadLetters.nameFor(topic)]));
+}
