@@ -3,7 +3,7 @@
 import { createHmac } from "node:crypto";
 import { test } from "node:test";
 import { loadConfig } from "@platform/kernel/config";
-import type { DrainHook } from "@platform/kernel/lifecycle";
+import { createEmbeddedLifecycle } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
 import { runFaultMatrix } from "@platform/testing/faults";
 import { vaultDefinition } from "../../src/config.ts";
@@ -45,34 +45,18 @@ async function start(folder: string) {
   });
   if (loaded.kind !== "run" || loaded.command !== "") throw new Error("not a service");
   const lines: string[] = [];
-  const hooks: DrainHook[] = [];
-  const ports = new Map<string, number>();
-  const stopping = new AbortController();
-  const stop = async (): Promise<void> => {
-    stopping.abort();
-    const context = { deadline: AbortSignal.timeout(5_000), remainingMs: () => 2_000 };
-    for (const hook of hooks.splice(0).toReversed()) await hook(context);
-  };
   const write = (line: string): void => void lines.push(line);
+  const log = createLogger({ service: "vault", level: "warn", format: "json", write });
+  const lifecycle = createEmbeddedLifecycle(log);
+  const stop = () => lifecycle.close();
   try {
-    await startVault({
-      config: loaded.config,
-      log: createLogger({ service: "vault", level: "warn", format: "json", write }),
-      output: OUTPUT,
-      lifecycle: {
-        stopping: stopping.signal,
-        onDrain: (_name, hook) => void hooks.push(hook),
-        onReload: () => {},
-        onReady: () => {},
-        reportListener: ({ name, port }) => void ports.set(name, port),
-        stop: () => {},
-      },
-    });
+    await startVault({ config: loaded.config, log, output: OUTPUT, lifecycle });
   } catch (error) {
     await stop();
     throw error;
   }
-  return { lines, stop, port: ports.get("http")!, adminPort: ports.get("admin")! };
+  const portOf = (name: string) => lifecycle.listeners.find((one) => one.name === name)!.port;
+  return { lines, stop, port: portOf("http"), adminPort: portOf("admin") };
 }
 
 function makeToken(round: number): string {
