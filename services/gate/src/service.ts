@@ -57,7 +57,7 @@ export async function startGate(options: GateOptions): Promise<void> {
   showReadiness(base, traffic, access, api);
   followFiles(base, traffic);
   reportListeners(listeners, config, lifecycle);
-  reportConsole(lifecycle, config, front);
+  reportConsole(lifecycle, front);
 }
 
 function drainWorkers({ lifecycle, listeners, log }: Base, { pools }: Traffic): void {

@@ -75,8 +75,9 @@ const listening = {
     description: "Ports of TCP tunnels, such as 20000-20999. Without it TCP tunnels are refused.",
     allowed: "first-last",
   }),
-  tcp_host: key(z.string().min(1).max(255).default("::"), {
+  tcp_host: key(z.string().min(1).max(255).optional(), {
     description: "Address on which the ports of TCP tunnels listen.",
+    defaultText: "all addresses",
   }),
   trusted_proxies: key(z.array(networkSchema()).max(256).default([]), {
     description:

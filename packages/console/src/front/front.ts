@@ -48,7 +48,7 @@ const KEY_BYTES = 32;
 /** Options of {@link startFront}. */
 export interface FrontOptions {
   /** A Unix socket lies behind a proxy; it needs `url`. */
-  address: { host: string; port: number } | { path: string };
+  address: { host?: string | undefined; port: number } | { path: string };
   /** Address at which browsers open it; default `http://localhost:<port>`. */
   url?: string | undefined;
   /** Field in which the proxy in front of a Unix socket sends the client's address; it removes the one of clients. */
@@ -73,6 +73,8 @@ export interface Front {
   readonly url: string;
   /** Undefined for a Unix socket. */
   readonly port: number | undefined;
+  /** Undefined for a Unix socket. */
+  readonly host: string | undefined;
   close(drainMs: number): Promise<void>;
 }
 
@@ -88,12 +90,13 @@ export async function startFront(options: FrontOptions): Promise<Front> {
     connectionsMax: "path" in options.address ? 4 * CONNECTIONS_MAX : CONNECTIONS_MAX,
     requestTimeoutMs: UPLOAD_TIMEOUT_MS,
   });
-  const { port } = listener;
+  const { host, port } = listener;
   const url = new URL(options.url ?? `http://localhost:${port}`).origin;
   const running = new FrontParts(options, url);
   ready.parts = running;
   return {
     url,
+    host,
     port,
     close: async (drainMs) => {
       await running.close();

@@ -149,9 +149,9 @@ export class ClientConnection<U> implements ExchangeOwner, HostedConnection {
     if (sequence > 0) return this.#closeGently();
     // A client that has just connected sends its request without knowing of this, and may not try twice.
     this.#isHeadStarted = false;
-    const deadlineMs = this.#deadlineMs;
-    this.allow(this.#host.firstRequestMs);
-    this.#deadlineMs = Math.min(deadlineMs, this.#deadlineMs);
+    // Its time counts from the connect: one that has been silent for longer is idle.
+    const { headMs, firstRequestMs } = this.#host;
+    this.#deadlineMs -= Math.max(0, headMs - firstRequestMs);
   }
 
   endStream(): boolean {

@@ -96,7 +96,7 @@ export async function startConsole(options: ConsoleOptions): Promise<Front | und
     clock: systemClock,
   }).catch(async (error: unknown) => {
     if (config.console_addr === "shared" || config.console_addr === undefined) throw error;
-    const { host = "::", port } = config.console_addr;
+    const { host, port } = config.console_addr;
     const setting = "--console-addr or PLATFORM_GATE_CONSOLE_ADDR";
     throw await explainListenError(error, { host, port }, setting);
   });
@@ -118,11 +118,10 @@ export function describeSharedConsole(
 /** Reports its listener, if it has one of its own. */
 export function reportConsole(
   lifecycle: Pick<Lifecycle, "reportListener">,
-  { console_addr: address }: GateConfig,
   front: Front | undefined,
 ): void {
-  if (front?.port === undefined || address === undefined || address === "shared") return;
-  lifecycle.reportListener({ name: "console", host: address.host ?? "::", port: front.port });
+  if (front?.host === undefined || front.port === undefined) return;
+  lifecycle.reportListener({ name: "console", host: front.host, port: front.port });
 }
 
 function describePlace(
@@ -131,7 +130,7 @@ function describePlace(
 ): Pick<FrontOptions, "address" | "url" | "clientHeader"> {
   const { console_url: url, tls_cert: certificate } = config;
   if (address !== "shared") {
-    return { address: { host: address.host ?? "::", port: address.port }, url };
+    return { address, url };
   }
   const scheme = certificate === undefined ? "http" : "https";
   return {

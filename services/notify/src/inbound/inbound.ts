@@ -91,7 +91,7 @@ export class Inbound {
       (drain) => server.close(Math.max(0, drain.remainingMs() - RELEASE_MS)),
       "listeners",
     );
-    lifecycle.reportListener({ name: "smtp", host, port: server.port });
+    lifecycle.reportListener({ name: "smtp", host: server.host, port: server.port });
   }
 
   /** Deletes what has expired, and reads changes of other nodes. */
@@ -100,7 +100,7 @@ export class Inbound {
     await this.store.sweep();
   }
 
-  async #listen(host: string, port: number) {
+  async #listen(host: string | undefined, port: number) {
     const { config, lookup, isOwnDomain, bounceReports } = this.#options;
     const { metrics, tracer, clock, ids, log } = this.#options;
     const hostname = config["smtp.hostname"];

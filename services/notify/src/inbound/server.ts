@@ -1,5 +1,5 @@
 // The SMTP server for inbound mail (RFC 5321) with STARTTLS (RFC 3207), on smtp-server. It relays nothing.
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import {
   SMTPServer,
   type SMTPServerAddress,
@@ -19,7 +19,8 @@ import { SmtpError } from "./smtp-error.ts";
 /** Options of {@link startInboundServer}. */
 export interface InboundServerOptions {
   receiver: Receiver;
-  host: string;
+  /** Default: all addresses. */
+  host: string | undefined;
   port: number;
   /** Name of this host in the greeting. */
   hostname: string;
@@ -41,6 +42,8 @@ export interface InboundServerOptions {
 
 /** A running server. */
 export interface InboundServer {
+  /** The configured address, else the address of all interfaces that is bound. */
+  readonly host: string;
   port: number;
   /** Replaces the certificate for new handshakes. */
   setTls(tls: CertificatePair): void;
@@ -48,6 +51,8 @@ export interface InboundServer {
   close(ms: number): Promise<void>;
 }
 
+/** Time that clients have to close when the service stops. */
+const CLOSE_MS = 250;
 /** Unknown recipients of a connection before it is closed: more are a search for addresses. */
 const UNKNOWN_RECIPIENTS_MAX = 20;
 /** Maximum time to receive a content, however slowly it arrives (RFC 5321 section 4.5.3.2.6 asks clients for 10 min). */
@@ -90,6 +95,11 @@ export async function startInboundServer(options: InboundServerOptions): Promise
   });
   // Errors of connections: clients that disappear, failed handshakes.
   server.on("error", (error) => log.debug("inbound connection failed", { error }));
+  const sockets = new Set<Socket>();
+  server.server.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
   await new Promise<void>((resolve, reject) => {
     server.server.once("error", reject);
     server.listen(options.port, options.host, () => {
@@ -97,15 +107,22 @@ export async function startInboundServer(options: InboundServerOptions): Promise
       resolve();
     });
   });
+  const bound = server.server.address() as AddressInfo;
   return {
-    port: (server.server.address() as AddressInfo).port,
+    host: options.host ?? bound.address,
+    port: bound.port,
     setTls: ({ cert, key }) => server.updateSecureContext({ cert, key }),
     close: async (ms) => {
       server.options.closeTimeout = Math.max(1, ms);
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       await session.idle();
       for (const connection of server.connections) connection.close();
+      // A client that does not read does not see the end either.
+      const cut = setTimeout(() => {
+        for (const socket of sockets) socket.destroy();
+      }, CLOSE_MS);
       await closed;
+      clearTimeout(cut);
     },
   };
 }

@@ -8,8 +8,9 @@ export const inboundKeys = {
   inbound_port: key(z.int().min(0).max(65_535).optional(), {
     description: "SMTP port for inbound mail. Without it no mail is received.",
   }),
-  inbound_host: key(z.string().min(1).max(253).default("::"), {
+  inbound_host: key(z.string().min(1).max(253).optional(), {
     description: "Address on which inbound mail is received.",
+    defaultText: "all addresses",
   }),
   inbound_tls_cert: key(z.string().min(1).max(4096).optional(), {
     description:

@@ -34,7 +34,8 @@ export interface ClientSessionOptions {
   socket: Pick<SessionOptions, "socket" | "rest" | "isPrivate" | "budget">;
   streamsMax: number;
   responseTimeoutMs: number;
-  tcpHost: string;
+  /** Default: all addresses. */
+  tcpHost: string | undefined;
   /** Public URL of a tunnel. */
   formatUrl: (tunnel: { subdomain: string | null; port: number | null }) => string;
   onReconnected: () => void;

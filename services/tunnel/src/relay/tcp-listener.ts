@@ -32,10 +32,10 @@ export class TcpListener {
   }
 
   /** Throws 409 if the port cannot be used. */
-  async listen(host: string, port: number): Promise<void> {
+  async listen(host: string | undefined, port: number): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       this.#server.once("error", reject);
-      this.#server.listen({ host, port }, () => {
+      this.#server.listen(host === undefined ? { port } : { host, port }, () => {
         this.#server.off("error", reject);
         this.#server.on("error", this.#options.onError);
         resolve();

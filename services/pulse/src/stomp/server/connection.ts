@@ -32,6 +32,8 @@ const BATCH_FRAMES_MAX = 1_000;
 const BATCH_BYTES_MAX = 256 * 1024;
 /** Time that a client has to close after an ERROR. */
 const LINGER_MS = 5_000;
+/** The same when the broker stops, which waits for it. */
+const STOPPING_LINGER_MS = 250;
 const LINE_END = Buffer.from("\n");
 
 /** Serves a transport until either side closes it. */
@@ -102,7 +104,8 @@ export class Connection implements WireConnection, SessionConnection {
   sweep(nowMs: number, elapsedMs: number, sweepMs: number): void {
     this.outflow?.settle();
     if (this.#phase === "closed") {
-      if (nowMs - this.#closedMs > LINGER_MS) this.#transport.destroy();
+      const lingerMs = this.#isStopping ? STOPPING_LINGER_MS : LINGER_MS;
+      if (nowMs - this.#closedMs > lingerMs) this.#transport.destroy();
       return;
     }
     const fault = this.#findFault(nowMs, elapsedMs);
