@@ -50,6 +50,11 @@ export function createApiKeyRoutes(access: AccessControl): ApiRoute[] {
   const own = { tag: "API keys" } as const;
   const byId = { ...own, path: `${PATH}/{id}`, params: z.object({ id: z.string().max(64) }) };
   const problems = { 404: "The key does not exist" };
+  const changeProblems = {
+    ...problems,
+    409: "The state cannot be stored",
+    507: "The disk is full",
+  };
   return [
     defineRoute({
       ...own,
@@ -76,7 +81,7 @@ export function createApiKeyRoutes(access: AccessControl): ApiRoute[] {
       problems: {
         400: "The settings are invalid",
         409: "The state cannot be stored",
-        507: "There are too many keys",
+        507: "There are too many keys, or the disk is full",
       },
       answer: shownSchema.extend({ key: z.string() }),
       handle: async (exchange) => {
@@ -103,7 +108,7 @@ export function createApiKeyRoutes(access: AccessControl): ApiRoute[] {
       summary: "Revoke an API key",
       description: "Requests with the key get 401 from now on; its streams and WebSockets end.",
       answer: shownSchema,
-      problems,
+      problems: changeProblems,
       handle: async (exchange) => {
         const { caller } = readChangeRequest(exchange);
         return show(await access.revokeKey(exchange.params.id, caller));

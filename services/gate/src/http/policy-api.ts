@@ -34,7 +34,11 @@ export function createPolicyRoutes(access: AccessControl): ApiRoute[] {
       description:
         "Responses to tokens of an older version carry `X-Token-Refresh: true`. A version that is lower than the active one requires `allow_lower_version`: it then replaces that of all gateways. Global rules come before those of routes; the first that matches decides.",
       bodyBytesMax: BODY_BYTES_MAX,
-      problems: { 400: "The policy is invalid", 409: "The version is lower than the active one" },
+      problems: {
+        400: "The policy is invalid",
+        409: "The version is lower than the active one",
+        507: "The disk is full",
+      },
       handle: async (exchange) => {
         const { caller } = readChangeRequest(exchange);
         const reload =
@@ -55,7 +59,7 @@ export function createPolicyRoutes(access: AccessControl): ApiRoute[] {
       summary: "Invalidate all tokens that a user holds now",
       description: "Their streams and WebSockets end. Tokens issued later are valid.",
       bodyBytesMax: 65_536,
-      problems: { 400: "The user name is missing" },
+      problems: { 400: "The user name is missing", 507: "The disk is full" },
       handle: async (exchange) => {
         const { caller } = readChangeRequest(exchange);
         const { username } = readJsonBody(exchange.body, exchange.headers, revokeSchema);

@@ -101,6 +101,7 @@ export function createRouteRoutes(options: RoutesApiOptions): ApiRoute[] {
   const problems = {
     400: "The route is invalid; `errors` lists the faults",
     412: "The ETag in If-Match is neither that of the routes nor of this route (`status.etag`), or the route exists and If-None-Match is `*`; `current` is the route as it is now, `route_etag` its tag, `sent` the route as it was sent",
+    507: "The disk is full",
   };
   return [
     defineRoute({
