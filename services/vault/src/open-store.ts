@@ -1,5 +1,8 @@
 // Opens the store on local disks: creates its parts and connects them.
 import { mkdirSync } from "node:fs";
+import { dirname } from "node:path";
+import { DiskReserve } from "@platform/kernel/files";
+import { describeFullDisk } from "@platform/kernel/health";
 import { createIdSource } from "@platform/kernel/ids";
 import type { Logger } from "@platform/kernel/log";
 import { systemClock, type Clock } from "@platform/kernel/time";
@@ -84,6 +87,9 @@ const READER_THREADS = 1;
 /** Reading an index of this size takes about a second. */
 const INSPECTED_BYTES_MAX = 64 * MIB;
 
+/** Space beside each index that is given up on a full disk: without it, the index cannot be opened to delete anything. */
+const START_RESERVE_BYTES = 4 * MIB;
+
 /** Opens the store in a folder. Rejects if another process has it open, or if its format is newer. */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const clock = options.clock ?? systemClock;
@@ -99,6 +105,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   try {
     const { logBytesMax = LOG_BYTES_MAX } = options;
     const toReplica = (slot: number) => ({ slot, path: drives.all[slot]!.folders.index });
+    const startReserves = current.map((slot) => openStartReserve(toReplica(slot).path));
     const writer = await IndexWriter.open({
       replicas: current.map(toReplica),
       ...(drives.isErasureCoded ? { replicasMin: drives.parity + 1 } : {}),
@@ -112,6 +119,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
         logBytesMax,
       },
     });
+    for (const reserve of startReserves) reserve.take();
     const { path } = toReplica(writer.slots[0]!);
     const index = drives.isErasureCoded ? new FailoverIndex(path) : openIndexReader(path);
     const readers = new ReaderPool(path, READER_THREADS, WAITING_READS_MAX);
@@ -180,6 +188,12 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     for (const release of locks.values()) release();
     throw error;
   }
+}
+
+function openStartReserve(indexPath: string): DiskReserve {
+  const reserve = new DiskReserve(indexPath, START_RESERVE_BYTES);
+  if (describeFullDisk(dirname(indexPath)) !== undefined) reserve.release();
+  return reserve;
 }
 
 // A single folder is a drive without an identity file.

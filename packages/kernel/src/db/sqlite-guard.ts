@@ -3,7 +3,7 @@ import { closeSync, fstatSync, openSync, realpathSync, statSync } from "node:fs"
 import { dirname } from "node:path";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { describeFullDisk, FULL_DISK } from "../health/index.ts";
-import { DiskReserve } from "./disk-reserve.ts";
+import { DiskReserve } from "../files/index.ts";
 import { DatabaseError, readDatabaseError } from "./error.ts";
 import {
   checkInBackground,

@@ -1,4 +1,5 @@
 // Files that are replaced durably, a cache of open files, locks between processes, and logs with one entry per line.
+export { DiskReserve } from "./disk-reserve.ts";
 export { FileLockedError, lockFile } from "./file-lock.ts";
 export { LineFollower, type LineFollowerOptions } from "./line-follower.ts";
 export { OpenFiles, type FileLease } from "./open-files.ts";

@@ -97,7 +97,8 @@ export function openNodeDisk(root: string): Disk {
 function lockFolder(path: string): () => Promise<void> {
   const database = new DatabaseSync(path, { timeout: 0 });
   try {
-    database.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
+    // Nothing is ever written, so that the folder can be locked on a full disk: not even a journal.
+    database.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
   } catch (error) {
     database.close();
     throw explainLockError(path, error as Error);

@@ -1,26 +1,38 @@
 // The log that everything is stored in.
 import type { Service } from "@platform/chassis";
+import { DiskReserve } from "@platform/kernel/files";
+import { describeFullDisk } from "@platform/kernel/health";
 import { openLog, openNodeDisk, type Log, type LogStats, type SyncMode } from "@platform/log";
 import type { PulseConfig } from "../config.ts";
 import { explainOpenError, logEvent, logRecovery } from "../store/events.ts";
 import { findLogFolder } from "../store/folder.ts";
 import { BATCH_BYTES_MAX } from "../store/store.ts";
 
+/** Space beside the log that is given up on a full disk: without it, the log cannot be opened to delete anything. */
+const START_RESERVE_BYTES = 4 * 1024 ** 2;
+
 /** Opens the log; what was repaired or damaged is logged. Rejects with an explanation. */
 export async function openJournal(
   config: PulseConfig,
   { log, lifecycle, health }: Service,
 ): Promise<Log> {
+  const folder = findLogFolder(config);
+  const startReserve = new DiskReserve(folder, START_RESERVE_BYTES);
+  if (describeFullDisk(folder) !== undefined) startReserve.release();
   const journal = await openLog({
-    disk: openNodeDisk(findLogFolder(config)),
+    disk: openNodeDisk(folder),
     sync: toSyncMode(config.fsync),
     ...(config.disk_reserve === undefined ? {} : { reserveBytes: config.disk_reserve }),
     batchBytesMax: BATCH_BYTES_MAX,
     quarantineBytesMax: config.quarantine_bytes_max,
-    onEvent: (event) => logEvent(log, event, config),
+    onEvent: (event) => {
+      logEvent(log, event, config);
+      if (event.kind === "disk-has-room") startReserve.take();
+    },
   }).catch((error: unknown) => {
     throw explainOpenError(error, config);
   });
+  startReserve.take();
   lifecycle.onDrain("log", () => journal.close(), "database");
   logRecovery(log, journal.recovery);
   health.addCheck("log", () => describeLogState(journal.stats()));
