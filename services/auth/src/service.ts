@@ -146,7 +146,11 @@ async function openAuthDatabase(
     url: config.database_url ?? `sqlite:${join(config.data_dir, "auth.db")}`,
     service: "auth",
     // Besides the service, `platform-auth reset-administrator` and `platform doctor` open it.
-    sqlite: { processes: "guests", reserveBytes: RESERVE_BYTES },
+    sqlite: {
+      processes: "guests",
+      reserveBytes: RESERVE_BYTES,
+      acceptLoss: config.accept_loss,
+    },
     postgres: {
       onConnectionError: (error) => log.warn("database connection lost", { error }),
     },

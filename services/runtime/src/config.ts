@@ -3,6 +3,7 @@ import { z } from "zod";
 import {
   addressKey,
   createRestoreKeys,
+  createLossKey,
   createServiceKeys,
   defineConfig,
   key,
@@ -68,11 +69,7 @@ const UP_KEYS = {
     defaultText:
       "http://localhost:PORT; shared: https://console.DOMAIN or http://console.localhost:PORT",
   }),
-  accept_loss: key(z.boolean().default(false), {
-    description:
-      "Start databases that are lost, or whose last commits are, without what is missing. Restore a backup instead if there is one.",
-    env: ["PLATFORM_ACCEPT_LOSS"],
-  }),
+  accept_loss: createLossKey(),
   json: key(z.boolean().default(false), {
     description: "Write the banner and the log as JSON lines.",
     env: [],

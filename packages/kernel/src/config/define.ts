@@ -197,7 +197,16 @@ export function createRestoreCommand() {
 /** Form of `database_url`. */
 export const DATABASE_URL = /^(?:postgres(?:ql)?:\/\/|sqlite:).+/;
 
-/** Key of the database of a service that keeps it in SQLite or PostgreSQL. */
+/** Key that lets the SQLite databases of a program start without what they have lost. */
+export function createLossKey() {
+  return key(z.boolean().default(false), {
+    description:
+      "For one start: SQLite databases that are missing, older than they were, or changed by another program start as they are. Restore a backup instead if there is one.",
+    env: ["PLATFORM_ACCEPT_LOSS"],
+  });
+}
+
+/** Keys of the database of a service that keeps it in SQLite or PostgreSQL. */
 export function createDatabaseKeys(service: string) {
   return {
     database_url: key(z.string().regex(DATABASE_URL).optional(), {
@@ -206,6 +215,7 @@ export function createDatabaseKeys(service: string) {
       secret: true,
       defaultText: `sqlite:${service}.db in the data folder`,
     }),
+    accept_loss: createLossKey(),
   };
 }
 

@@ -12,6 +12,7 @@ export {
   addressKey,
   buildSchema,
   createDatabaseKeys,
+  createLossKey,
   createOperationKeys,
   createRestoreCommand,
   createRestoreKeys,

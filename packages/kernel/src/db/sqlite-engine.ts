@@ -24,6 +24,8 @@ export interface SqliteOptions {
   processes?: "one" | "guests" | "many";
   /** Bytes that are kept on the disk (`FILE.reserve`) and given up when it is full, so that some commits succeed. Default 0. */
   reserveBytes?: number;
+  /** True starts without what the file has lost; by default that is refused. */
+  acceptLoss?: boolean;
   /** Number of prepared statements cached per handle. Default 200. */
   statementsMax?: number;
 }
@@ -74,12 +76,13 @@ export class SqliteEngine {
       statementsMax: 200,
       processes: "many",
       reserveBytes: 0,
+      acceptLoss: false,
       ...options,
     };
     this.#turns = new WriterTurns(this.#options);
-    const { path, synchronous, statementsMax, processes, reserveBytes } = this.#options;
+    const { path, synchronous, statementsMax, processes } = this.#options;
     const inMemory = path === ":memory:";
-    if (!inMemory) this.#guard = new SqliteGuard({ path, processes, reserveBytes });
+    if (!inMemory) this.#guard = new SqliteGuard(this.#options);
     const location = inMemory ? path : locateFile(path, processes === "one");
     const opened: SqliteHandle[] = [];
     try {

@@ -28,6 +28,7 @@ export interface SqliteGuardOptions {
   /** See `SqliteOptions`. */
   processes: "one" | "guests" | "many";
   reserveBytes: number;
+  acceptLoss: boolean;
 }
 
 /** The guard of one open database. */
@@ -49,12 +50,12 @@ export class SqliteGuard {
   #fullAtMs = Number.NEGATIVE_INFINITY;
 
   /** Call it before SQLite opens the file. Throws a DatabaseError, and changes no file, if data is missing or damaged. */
-  constructor({ path, processes, reserveBytes }: SqliteGuardOptions) {
+  constructor({ path, processes, reserveBytes, acceptLoss }: SqliteGuardOptions) {
     this.#path = resolveLinks(path);
     this.#processes = processes;
     this.#reserve = new DiskReserve(this.#path, reserveBytes);
     if (describeFullDisk(dirname(this.#path)) !== undefined) this.#reserve.release();
-    this.#mark = new SqliteMark(this.#path);
+    this.#mark = new SqliteMark(this.#path, acceptLoss);
     this.#mark.requireWhole();
     createFile(this.#path);
     this.#log = new SqliteLog(`${this.#path}-wal`);

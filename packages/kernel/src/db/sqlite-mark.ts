@@ -7,8 +7,6 @@ import { basename, dirname, join } from "node:path";
 import { replaceFileSync } from "../files/index.ts";
 import { DatabaseError } from "./error.ts";
 
-/** Environment variable that lets a database start without what was lost. */
-const ACCEPT_VARIABLE = "PLATFORM_ACCEPT_LOSS";
 /** Header of a write-ahead log (https://sqlite.org/fileformat2.html section 4.1): a shorter one has no frames. */
 const LOG_HEADER_BYTES = 32;
 
@@ -23,10 +21,12 @@ interface Mark {
 export class SqliteMark {
   readonly #path: string;
   readonly #places: readonly string[];
+  readonly #acceptsLoss: boolean;
   #written: boolean | undefined;
 
-  constructor(path: string) {
+  constructor(path: string, acceptsLoss: boolean) {
     this.#path = path;
+    this.#acceptsLoss = acceptsLoss;
     this.#places = [`${path}.mark`, join(dirname(path), `.${basename(path)}.mark`)];
   }
 
@@ -42,13 +42,13 @@ export class SqliteMark {
 
   /** Throws a DatabaseError that describes a loss; accepted ones are forgotten. */
   refuse(loss: string): void {
-    if (isLossAccepted()) {
+    if (this.#acceptsLoss) {
       this.remove();
       return;
     }
     throw new DatabaseError(
       "corrupt",
-      `${loss}: restore a backup, or start once with ${ACCEPT_VARIABLE}=true to go on without it`,
+      `${loss}: restore a backup, or start once with --accept-loss (or PLATFORM_ACCEPT_LOSS=true) to continue without it`,
     );
   }
 
@@ -99,11 +99,6 @@ export class SqliteMark {
     const isOld = found.some(({ version }) => version === 1);
     return { version: isOld ? 1 : 2, log: found.every(({ log }) => log) };
   }
-}
-
-/** True if the environment allows to start without what was lost. */
-function isLossAccepted(env: Readonly<Record<string, string | undefined>> = process.env): boolean {
-  return /^(?:1|true)$/.test(env[ACCEPT_VARIABLE] ?? "");
 }
 
 function sizeOf(path: string): number {

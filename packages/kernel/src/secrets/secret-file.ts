@@ -25,7 +25,8 @@ export function loadSecretFile<Name extends string>(
   isNeeded = false,
 ): Record<Name, string> {
   if (!existsSync(path)) {
-    if (isNeeded) throw new Error(
+    if (isNeeded)
+      throw new Error(
         `${path} is missing: restore it from a backup, because data is encrypted with it`,
       );
     createFile(path, names);

@@ -42,8 +42,8 @@ async function createFolder(): Promise<string> {
   return folder;
 }
 
-function open(folder: string): Database<Tables> {
-  return openDatabase<Tables>({ url: `sqlite:${join(folder, "a.db")}`, service: "notes" });
+function open(folder: string, sqlite: { acceptLoss?: boolean } = {}): Database<Tables> {
+  return openDatabase<Tables>({ url: `sqlite:${join(folder, "a.db")}`, service: "notes", sqlite });
 }
 
 async function fill(database: Database<Tables>): Promise<void> {
@@ -63,11 +63,7 @@ function overwrite(path: string, position: number, bytes: Buffer): void {
 }
 
 const DAMAGES: [name: string, damage: (path: string) => void, message: RegExp][] = [
-  [
-    "missing",
-    (path) => rmSync(path),
-    /a\.db held data, and is missing or empty.*PLATFORM_ACCEPT_LOSS/,
-  ],
+  ["missing", (path) => rmSync(path), /a\.db held data, and is missing or empty.*--accept-loss/],
   ["emptied", (path) => truncateSync(path), /a\.db held data, and is missing or empty/],
   ["truncated", (path) => truncateSync(path, 4_096 * 20), /a\.db is damaged .*restore a backup/],
   ["of another kind", (path) => writeFileSync(path, "x".repeat(9_000)), /a\.db is damaged/],
@@ -97,12 +93,7 @@ test("one mark is enough, and accepted losses begin a new database", async () =>
   rmSync(join(folder, "a.db"));
   rmSync(join(folder, "a.db.mark"));
   assert.throws(() => open(folder), { kind: "corrupt" });
-  process.env["PLATFORM_ACCEPT_LOSS"] = "true";
-  try {
-    await open(folder).close();
-  } finally {
-    delete process.env["PLATFORM_ACCEPT_LOSS"];
-  }
+  await open(folder, { acceptLoss: true }).close();
   const database = open(folder);
   assert.deepEqual(await database.migrate(NOTES), ["0001-notes"]);
   await database.close();

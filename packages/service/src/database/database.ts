@@ -56,6 +56,8 @@ export interface DatabaseSettings {
   readonly declared: readonly string[];
   /** True in tests: all databases are in memory. */
   readonly inMemory: boolean;
+  /** True starts without what a SQLite file has lost; default false. */
+  readonly acceptLoss?: boolean;
 }
 
 type Tables = Record<string, never>;
@@ -180,15 +182,22 @@ export class Database implements Queries {
   async #connect(): Promise<OpenDatabase<Tables>> {
     const { CompiledQuery, openDatabase, ...renamed } = await loadDatabases();
     this.#createQuery = CompiledQuery.raw;
-    const { url, inMemory, dataFolder: folder, declared } = this.#readSettings();
+    const {
+      url,
+      inMemory,
+      dataFolder: folder,
+      declared,
+      acceptLoss = false,
+    } = this.#readSettings();
     const chosen = this.options.url ?? (inMemory ? "sqlite::memory:" : url);
-    if (chosen !== undefined) return openDatabase<Tables>({ url: chosen, service: this.name });
     const { name } = this;
+    const sqlite = { acceptLoss };
+    if (chosen !== undefined) return openDatabase<Tables>({ url: chosen, service: name, sqlite });
     const file = join(folder, `${name}.sqlite`);
     const migrations = selectMigrations(this.#readMigrations() ?? {}, "sqlite");
     renamed.refuseRenamed({ name, folder, declared, migrations });
     renamed.adoptMigrations(name, file);
-    return openDatabase<Tables>({ url: `sqlite:${file}`, service: name });
+    return openDatabase<Tables>({ url: `sqlite:${file}`, service: name, sqlite });
   }
 
   #readMigrations(): MigrationTexts | undefined {

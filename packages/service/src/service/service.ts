@@ -149,6 +149,7 @@ export class Service {
       dataFolder: this.settings.data,
       declared: this.databases.map((other) => other.name),
       inMemory: this.environment.inMemory,
+      acceptLoss: this.settings.accept_loss,
     }));
     this.databases.push(database);
     return database;

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import {
   DATABASE_URL,
+  createLossKey,
   createServiceKeys,
   createTokenKeys,
   defineConfig,
@@ -44,6 +45,7 @@ const KEYS = {
     secret: true,
     allowed: "a URL like postgres://user:password@host/name",
   }),
+  accept_loss: createLossKey(),
   oidc_issuer: key(url, {
     description: "Issuer of identity, for `auth` and for tokens of `messages` and `mail`.",
     env: ["OIDC_ISSUER"],

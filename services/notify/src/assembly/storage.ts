@@ -20,7 +20,7 @@ export interface Storage {
 export async function openStorage(config: NotifyConfig, service: Service): Promise<Storage> {
   const { log, lifecycle, health, clock } = service;
   const { database_url: url, data_dir: dataDir, encryption_keys: keys } = config;
-  const database = openNotifyDatabase({ url, dataDir, log });
+  const database = openNotifyDatabase({ url, dataDir, acceptLoss: config.accept_loss, log });
   lifecycle.onDrain("database", () => database.close(), "database");
   await migrateAll(database, clock.now());
   health.addCheck("database", () => database.check());

@@ -1,7 +1,12 @@
 // Every file of mail's data folder × every fault: mail, templates, suppressions and webhooks are whole, or the loss is told.
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
+import { loadConfig } from "@platform/kernel/config";
 import { runFaultMatrix } from "@platform/testing/faults";
+import { notifyDefinition } from "../../src/config.ts";
 import { startStageOn, until } from "../stage.ts";
 
 const DATA = [
@@ -62,4 +67,21 @@ test("no fault of a file of mail's data folder is silent", async (t) => {
       };
     },
   });
+});
+
+test("a lost database is refused until --accept-loss starts without it", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "notify-lost-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const first = await startStageOn({ data_dir: folder });
+  await first.call("POST", "/api/v1/suppression", { email: "ada@example.org" });
+  await first.close();
+  rmSync(join(folder, "notify.db"));
+  await assert.rejects(startStageOn({ data_dir: folder }), /notify\.db held data.*--accept-loss/);
+  const loaded = loadConfig(notifyDefinition, { argv: ["--accept-loss"], env: {} });
+  assert.ok(loaded.kind === "run" && loaded.command === "");
+  const { accept_loss } = loaded.config;
+  const second = await startStageOn({ data_dir: folder, accept_loss });
+  assert.deepEqual((await second.call("GET", "/api/v1/suppression")).body.addresses, []);
+  await second.close();
+  await (await startStageOn({ data_dir: folder })).close();
 });

@@ -30,7 +30,7 @@ export async function openNames(
   lookUpTxt: CustomDomainsOptions["lookUp"] | undefined,
 ): Promise<Names> {
   const { data_dir: dataDir, database_url: url, domain } = config;
-  const database = openRelayDatabase({ url, dataDir, log });
+  const database = openRelayDatabase({ url, dataDir, acceptLoss: config.accept_loss, log });
   lifecycle.onDrain("database", () => database.close(), "database");
   await migrateAll(database, clock.now());
   health.addCheck("database", () => database.check());
