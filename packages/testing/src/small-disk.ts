@@ -23,11 +23,6 @@ export function mountSmallDisk(
   return isMounted ? folder : undefined;
 }
 
-/** Remounts a file system of {@link mountSmallDisk} for reading only, or for writing again; false if files are open for writing. */
-export function setReadOnly(folder: string, isReadOnly: boolean): boolean {
-  return spawnSync("mount", ["-o", `remount,${isReadOnly ? "ro" : "rw"}`, folder]).status === 0;
-}
-
 /** Creates a file and writes to it until nothing is free. */
 export function fillDisk(path: string): void {
   const descriptor = openSync(path, "w");

@@ -1,7 +1,8 @@
 // SQLite by `node:sqlite`: one writing and one reading handle, queued writers, commits synced in groups off the thread.
 import type { DatabaseSync } from "node:sqlite";
+import { locateExclusively } from "../files/index.ts";
 import { DatabaseError, readDatabaseError } from "./error.ts";
-import { findJournal, locateFile, openHandle } from "./sqlite-file.ts";
+import { findJournal, openHandle } from "./sqlite-file.ts";
 import { SqliteGuard } from "./sqlite-guard.ts";
 import type { SqliteHandle, SqliteResult } from "./sqlite-handle.ts";
 import { SqliteJournal } from "./sqlite-journal.ts";
@@ -83,7 +84,8 @@ export class SqliteEngine {
     const { path, synchronous, statementsMax, processes } = this.#options;
     const inMemory = path === ":memory:";
     if (!inMemory) this.#guard = new SqliteGuard(this.#options);
-    const location = inMemory ? path : locateFile(path, processes === "one");
+    const isAlone = processes === "one" && !inMemory;
+    const location = isAlone ? locateExclusively(path) : path;
     const opened: SqliteHandle[] = [];
     try {
       this.#writer = openHandle(path, location, statementsMax, [

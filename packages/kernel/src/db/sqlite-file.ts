@@ -2,7 +2,6 @@
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
-import { pathToFileURL } from "node:url";
 import { DatabaseError, readDatabaseError } from "./error.ts";
 import { explainDamage } from "./sqlite-check.ts";
 import { SqliteHandle } from "./sqlite-handle.ts";
@@ -17,19 +16,6 @@ export function createFile(path: string): void {
   } catch (error) {
     if (!isThere(error)) throw error;
   }
-}
-
-/**
- * Returns the location of a file for `DatabaseSync`. With `isExclusive` no other process can open it, and SQLite keeps the
- * index of the log in memory, in place of a mapped file: a page of a map that cannot be written ends the process
- * (https://sqlite.org/vfs.html#standard_unix_vfses).
- */
-export function locateFile(path: string, isExclusive: boolean): string {
-  const hasSystem = process.platform !== "win32" && process.versions["bun"] === undefined;
-  if (!isExclusive || !hasSystem) return path;
-  const url = pathToFileURL(path);
-  url.searchParams.set("vfs", "unix-excl");
-  return url.href;
 }
 
 /** Opens a handle; an error that damage of the file caused names the file and the remedy. */

@@ -2,6 +2,7 @@
 import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
+import { locateExclusively } from "@platform/kernel/files";
 import { findRestartBytes } from "./schema.ts";
 
 const CHECK_EVERY_MS = 200;
@@ -18,7 +19,7 @@ const port = parentPort;
 if (port !== null) {
   const { path, logBytesMax } = workerData as CheckpointData;
   const bytesMin = Math.min(WAL_BYTES_MIN, findRestartBytes(logBytesMax));
-  const database = new DatabaseSync(path, { timeout: 1_000 });
+  const database = new DatabaseSync(locateExclusively(path), { timeout: 1_000 });
   database.exec("pragma synchronous = full");
   const checkpoint = database.prepare("pragma wal_checkpoint(passive)");
   const timer = setInterval(() => {

@@ -1,5 +1,6 @@
 // The index: its tables, its format version, and its connections.
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { locateExclusively } from "@platform/kernel/files";
 import { StoreError } from "../model/store-error.ts";
 import { recountUsage, USAGE_TABLE } from "./usage-rows.ts";
 
@@ -172,7 +173,7 @@ export const INDEX_BUSY_MS = 10_000;
 
 /** Opens the index for its only writer. Creates the tables in a new file, refuses a newer format. */
 export function openIndexWriter(path: string, logBytesMax = LOG_BYTES_MAX): IndexConnection {
-  const database = new DatabaseSync(path, { timeout: INDEX_BUSY_MS });
+  const database = new DatabaseSync(locateExclusively(path), { timeout: INDEX_BUSY_MS });
   try {
     database.exec(`pragma page_size = ${PAGE_BYTES}`);
     database.exec("pragma journal_mode = wal");
@@ -191,7 +192,7 @@ export function openIndexWriter(path: string, logBytesMax = LOG_BYTES_MAX): Inde
 
 /** Opens the index for reading. */
 export function openIndexReader(path: string): IndexConnection {
-  const database = new DatabaseSync(path, { readOnly: true, timeout: 10_000 });
+  const database = new DatabaseSync(locateExclusively(path), { readOnly: true, timeout: 10_000 });
   database.exec("pragma cache_size = -32768");
   database.exec("pragma temp_store = memory");
   return new IndexConnection(database);

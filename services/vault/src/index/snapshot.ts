@@ -3,7 +3,7 @@ import { existsSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
-import { syncFolder } from "@platform/kernel/files";
+import { locateExclusively, syncFolder } from "@platform/kernel/files";
 import { renameFile } from "../disk/files.ts";
 import { openIndexReader } from "./schema.ts";
 import type { SnapshotData } from "./snapshot-thread.ts";
@@ -79,7 +79,7 @@ export function isUnusedIndex(path: string): boolean {
   if (position !== undefined) return position.commit === 0;
   try {
     // Opened for writing, so that an interrupted transaction is rolled back.
-    const database = new DatabaseSync(path);
+    const database = new DatabaseSync(locateExclusively(path));
     try {
       return Number(database.prepare("pragma user_version").get()?.["user_version"]) === 0;
     } finally {
