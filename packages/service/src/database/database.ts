@@ -82,6 +82,8 @@ export class Database implements Queries {
   readonly #readSettings: () => DatabaseSettings;
   readonly #current = new AsyncLocalStorage<Transaction>();
   #opened: Promise<OpenDatabase<Tables>> | undefined;
+  /** Ends being the first process with the file. */
+  #endFirst: (() => void) | undefined;
   /** Defined while a database is open. */
   #createQuery: CreateQuery | undefined;
 
@@ -150,6 +152,7 @@ export class Database implements Queries {
       return steps.map(({ id }) => ({ id, isApplied: applied.has(id) }));
     } finally {
       await database.close();
+      if (this.#opened === undefined) this.#releaseFile();
     }
   }
 
@@ -165,6 +168,7 @@ export class Database implements Queries {
     // The error of a failed opening was thrown to its callers.
     const database = await opened?.catch(() => undefined);
     await database?.close();
+    this.#releaseFile();
   }
 
   async #open(): Promise<OpenDatabase<Tables>> {
@@ -175,6 +179,7 @@ export class Database implements Queries {
       return database;
     } catch (error) {
       await database.close();
+      this.#releaseFile();
       throw new Error(`database ${this.name}: ${(error as Error).message}`, { cause: error });
     }
   }
@@ -197,7 +202,21 @@ export class Database implements Queries {
     const migrations = selectMigrations(this.#readMigrations() ?? {}, "sqlite");
     renamed.refuseRenamed({ name, folder, declared, migrations });
     renamed.adoptMigrations(name, file);
-    return openDatabase<Tables>({ url: `sqlite:${file}`, service: name, sqlite });
+    // Pages have checksums only if one process writes them all the time.
+    this.#endFirst ??= renamed.becomeFirst(file);
+    const processes = this.#endFirst === undefined ? "many" : "guests";
+    try {
+      const url = `sqlite:${file}`;
+      return openDatabase<Tables>({ url, service: name, sqlite: { ...sqlite, processes } });
+    } catch (error) {
+      this.#releaseFile();
+      throw error;
+    }
+  }
+
+  #releaseFile(): void {
+    this.#endFirst?.();
+    this.#endFirst = undefined;
   }
 
   #readMigrations(): MigrationTexts | undefined {

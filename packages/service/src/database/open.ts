@@ -2,4 +2,5 @@
 // needs to start, and many services have no database.
 export { openDatabase } from "@platform/kernel/db";
 export { CompiledQuery } from "kysely";
+export { becomeFirst } from "./first-process.ts";
 export { adoptMigrations, refuseRenamed } from "./renamed.ts";

@@ -52,7 +52,7 @@ test("a renamed database is refused until its file is renamed, and then has its 
     ),
   );
   await assert.rejects(renamed.listMigrations());
-  const files = readdirSync(dataFolder).filter((name) => !/\.(?:mark|sums)$/.test(name));
+  const files = readdirSync(dataFolder).filter((name) => !/\.(?:mark|sums|lock)$/.test(name));
   assert.deepEqual(files, ["notes.sqlite"], "no empty file");
   const another = open("photos", { "0001-photos.sql": "create table photos (id integer)" });
   await another.open();
