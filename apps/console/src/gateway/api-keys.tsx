@@ -1,4 +1,5 @@
 // API keys of programs.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { formatDate, formatNumber } from "../format/format.ts";
 import { callService } from "../session/session.ts";
@@ -14,22 +15,16 @@ import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
 import { CHANGE, keyPath } from "./routes.ts";
 
-interface ApiKey {
-  id: string;
-  tenant: string;
-  name: string;
-  rate_limit_rpm: number | null;
-  routes: string[];
-  created_at: string;
-  revoked_at: string | null;
-}
+type ApiKey = Answer<"gate", "GET /admin/api-keys">[number];
 
 /** API keys. */
 export function ApiKeysPage() {
   useCrumbs([{ label: t("Gateway") }, { label: t("API keys") }]);
   const [isCreating, setCreating] = useState(false);
   const [revoked, setRevoked] = useState<ApiKey | undefined>(undefined);
-  const loaded = useLoad("keys", () => callService<ApiKey[]>("gate", "/admin/api-keys"));
+  const loaded = useLoad("keys", () =>
+    callService<Answer<"gate", "GET /admin/api-keys">>("gate", "/admin/api-keys"),
+  );
   useCommands([
     {
       label: t("New API key"),
@@ -141,7 +136,10 @@ export function NewApiKey(props: { onClose: () => void; onCreated?: () => void }
       onSubmit={async () => {
         const path = "/admin/api-keys";
         const json = { name, tenant };
-        const { key } = await callService<{ key: string }>("gate", path, { method: "POST", json });
+        const { key } = await callService<Answer<"gate", "POST /admin/api-keys">>("gate", path, {
+          method: "POST",
+          json,
+        });
         setSecret(key);
         props.onCreated?.();
         return STAY_OPEN;

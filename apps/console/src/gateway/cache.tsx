@@ -1,4 +1,5 @@
 // The response cache: its use, the routes that store responses, invalidation by path prefix or tag.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { withQuery } from "../api/api.ts";
 import { formatBytes, formatDuration, formatNumber } from "../format/format.ts";
@@ -18,15 +19,7 @@ import { loadRoutes, nameOf, routePath, type Route } from "./routes.ts";
 const EVERY_MS = 2_000;
 const NEEDS = "gate:admin";
 
-interface CacheUse {
-  entries: number;
-  bytes: number;
-  bytes_max: number;
-  entry_bytes_max: number;
-  evicted_total: number;
-  hits_total: number;
-  lookups_total: number;
-}
+type CacheUse = Answer<"gate", "GET /admin/cache">;
 
 /** A route that stores responses. */
 type CachedRoute = Route & { cache_ttl_seconds: number; cache_methods?: string[] };
@@ -155,11 +148,9 @@ function InvalidateDialog(props: { prefix: string; onClose: () => void; onDone: 
       onClose={props.onClose}
       onSubmit={async () => {
         const path = withQuery("/admin/cache", by === "prefix" ? { prefix } : { tag });
-        const { entries_invalidated: count } = await callService<{ entries_invalidated: number }>(
-          "gate",
-          path,
-          { method: "DELETE" },
-        );
+        const { entries_invalidated: count } = await callService<
+          Answer<"gate", "DELETE /admin/cache">
+        >("gate", path, { method: "DELETE" });
         say(t("Invalidated responses: {n}", { n: formatNumber(count) }));
         props.onDone();
       }}

@@ -1,4 +1,5 @@
 // Certificates in use: of the listener, for upstreams, and authorities, with the time that is left.
+import type { Answer } from "../contract/answer.ts";
 import { formatDate, formatMoment, formatNumber } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
 import { callService } from "../session/session.ts";
@@ -14,29 +15,16 @@ import { t } from "../words/words.ts";
 
 const EVERY_MS = 60_000;
 
-interface Certificate {
-  id: string;
-  use: "listener" | "client" | "ca";
-  routes: string[];
-  subject: string;
-  issuer: string;
-  names: string[];
-  serial: string;
-  fingerprint_sha256: string;
-  not_before: string | null;
-  not_after: string | null;
-  days_left: number | null;
-  file: string;
-  status: "valid" | "not_yet_valid" | "expiring" | "expired" | "unreadable";
-  detail?: string;
-}
+type Certificate = Answer<"gate", "GET /admin/certificates">["items"][number];
 
 /** The page. */
 export function CertificatesPage() {
   useCrumbs([{ label: t("Gateway") }, { label: t("Certificates") }]);
   const loaded = useLoad(
     "certificates",
-    async () => (await callService<{ items: Certificate[] }>("gate", "/admin/certificates")).items,
+    async () =>
+      (await callService<Answer<"gate", "GET /admin/certificates">>("gate", "/admin/certificates"))
+        .items,
     EVERY_MS,
   );
   const chosen = loaded.data.value?.find(({ id }) => id === queryValue("sel"));

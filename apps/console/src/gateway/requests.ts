@@ -1,30 +1,14 @@
 // Requests as the gateway's access log lists them.
+import type { Answer } from "../contract/answer.ts";
 import { withQuery } from "../api/api.ts";
 import { callService } from "../session/session.ts";
 import type { Route } from "./routes.ts";
 
 /** A finished request. */
-export interface LoggedRequest {
-  timestamp: string;
-  method: string;
-  path: string;
-  status: number;
-  latency_ms: number;
-  client_ip: string;
-  upstream: string;
-  code: string;
-  route: string;
-  request_id: string;
-  trace_id: string;
-  attempts: number;
-  upstream_ms: number | null;
-}
+export type LoggedRequest = RequestPage["items"][number];
 
 /** A page of requests, newest first. */
-export interface RequestPage {
-  items: LoggedRequest[];
-  next_cursor: string | null;
-}
+export type RequestPage = Answer<"gate", "GET /admin/access-log">;
 
 /** A filter; empty and undefined members accept everything. */
 export interface RequestFilter {

@@ -1,4 +1,5 @@
 // Figures of a route over time: what its charts and the table of its targets show.
+import type { Answer } from "../contract/answer.ts";
 import { withQuery } from "../api/api.ts";
 import { queryValue } from "../router/router.ts";
 import { callService } from "../session/session.ts";
@@ -23,30 +24,8 @@ export const RECENT = "5m" satisfies Span;
 /** Points of a figure; null where there is none. */
 export type Values = readonly (number | null)[];
 
-/** Figures of a target. */
-interface TargetSeries {
-  url: string;
-  /** Attempts per second, and those that failed. */
-  requests: Values;
-  failures: Values;
-  /** 99th percentile of the time to the response head in ms. */
-  p99_ms: Values;
-}
-
 /** Answer of the gateway. */
-export interface RouteSeries {
-  /** Seconds between two points. */
-  step: number;
-  /** Epoch ms of the first point. */
-  from: number;
-  /** Empty if the gateway keeps no figures of the route. */
-  targets: TargetSeries[];
-  /** Percentiles of all targets. */
-  p50_ms: Values;
-  p99_ms: Values;
-  /** Share of the canary in percent. */
-  canary?: Values;
-}
+export type RouteSeries = Answer<"gate", "GET /admin/route-series">;
 
 /** Figures of a route in a span. */
 export interface RouteFigures {

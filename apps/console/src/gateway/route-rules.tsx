@@ -103,7 +103,12 @@ export function RouteRules({ route }: { route: Route }) {
 }
 
 function describeAccess({ auth }: Route): string | undefined {
-  const { type, required_scope: scope, issuer, url } = auth as Record<string, string | undefined>;
+  const {
+    type,
+    required_scope: scope,
+    issuer,
+    url,
+  } = auth as unknown as Record<string, string | undefined>;
   switch (type) {
     case "none":
       return t("open to all");

@@ -1,4 +1,5 @@
 // Routes as the gateway's API lists them.
+import type { Answer } from "../contract/answer.ts";
 import { signal } from "@preact/signals";
 import { ApiFailure, call, segment, send } from "../api/api.ts";
 import { api, callService } from "../session/session.ts";
@@ -8,58 +9,16 @@ import type { Settings } from "./route-versions.ts";
 const JSON_TYPE = { "content-type": "application/json" };
 
 /** State of a target. */
-export interface Target {
-  url: string;
-  /** Share of the requests in percent by the current weights. */
-  share: number;
-  active: number;
-  ejected: boolean;
-  /** Absent without a circuit breaker. */
-  circuit?: "closed" | "open" | "half_open";
-}
-
-/** Phase of a canary. */
-type CanaryPhase = "promoting" | "held" | "rolled_back" | "promoted";
+export type Target = Route["status"]["targets"][number];
 
 /** A share that a canary had, or has. */
-export interface CanaryStep {
-  /** Epoch ms. */
-  at: number;
-  phase: CanaryPhase;
-  /** Share of the canary in percent. */
-  weight: number;
-  /** Attempts at the canary with this share, and those that failed. */
-  requests: number;
-  failures: number;
-}
+export type CanaryStep = Canary["steps"][number];
 
 /** The automatic promotion of a route's last target. */
-export interface Canary {
-  id: string;
-  phase: CanaryPhase;
-  /** Share of the canary in percent. */
-  weight: number;
-  /** The last steps in their order; the current one is the last. */
-  steps: CanaryStep[];
-  /** The next step, if one follows by itself: its time in epoch ms, and the share. */
-  next?: { at: number; weight: number };
-  /** Percentage points of a step, and seconds between two steps. */
-  step_points: number;
-  step_seconds: number;
-  /** Share of failed attempts, 0 to 1, above which the canary is rolled back. */
-  error_rate_max: number;
-}
+export type Canary = NonNullable<Route["status"]["canary"]>;
 
 /** A route; other members are its settings. */
-export interface Route {
-  prefix: string;
-  host?: string;
-  methods?: string[];
-  auth?: { type: string; required_scope?: string };
-  /** `etag` is absent for callers that may only read. */
-  status: { source: string; targets: Target[]; canary?: Canary; etag?: string };
-  [setting: string]: unknown;
-}
+export type Route = Answer<"gate", "GET /routes">[number] & { [setting: string]: unknown };
 
 /** Name of a route: host and prefix, and its methods if it has some. */
 export function nameOf({ host = "", prefix, methods }: Route): string {
@@ -81,7 +40,7 @@ export const CHANGE = "gate:admin";
 
 /** All routes. */
 export async function loadRoutes(): Promise<Route[]> {
-  return await callService<Route[]>("gate", "/routes");
+  return await callService<Answer<"gate", "GET /routes">>("gate", "/routes");
 }
 
 /** The settings of a route without its state, as its configuration has them. */
@@ -96,16 +55,7 @@ export function formatSettings(settings: Settings): string {
 }
 
 /** Effect of saving a route. */
-export interface RouteCheck {
-  change: "added" | "updated" | "unchanged";
-  /** The route as it is, and as it would be; null if there is none. */
-  before: Settings | null;
-  after: Settings | null;
-  /** Tag of `before`. */
-  before_etag: string | null;
-  fields: string[];
-  warnings: string[];
-}
+export type RouteCheck = Answer<"gate", "POST /routes/check">;
 
 /** Tries a route without changing anything. Problems have the place in the text. */
 export async function checkRoute(text: string, signal: AbortSignal): Promise<RouteCheck> {

@@ -1,4 +1,5 @@
 // The audit log, newest first, and the check of its chain.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { withQuery } from "../api/api.ts";
 import { formatMoment } from "../format/format.ts";
@@ -18,17 +19,6 @@ import { t } from "../words/words.ts";
 
 const PAGE = 100;
 
-interface AuditEvent {
-  seq: number;
-  at: string;
-  action: string;
-  outcome?: string;
-  actor: string;
-  target?: string;
-  ip?: string;
-  detail: unknown;
-}
-
 /** The page. */
 export function AuditPage() {
   useCrumbs([{ label: t("Identity") }, { label: t("Audit") }]);
@@ -41,7 +31,7 @@ export function AuditPage() {
     undefined,
   );
   const loaded = useLoad(JSON.stringify([action, actor, from, to, cursor]), () =>
-    callService<{ events: AuditEvent[]; next_cursor: string | null }>(
+    callService<Answer<"auth", "GET /audit">>(
       "auth",
       withQuery("/audit", {
         limit: PAGE,

@@ -1,4 +1,5 @@
 // The logo of a client, which identity shows on its pages for sign-in and consent.
+import type { Answer } from "../contract/answer.ts";
 import { useRef } from "preact/hooks";
 import { ApiFailure, segment } from "../api/api.ts";
 import { formatBytes } from "../format/format.ts";
@@ -14,11 +15,7 @@ const BYTES_MAX = 65_536;
 const PIXELS_MAX = 1_024;
 const WRITE = "clients:write";
 
-interface Logo {
-  type: string;
-  /** Base64. */
-  image: string;
-}
+type Logo = Answer<"auth", "GET /auth/clients/{id}/logo">;
 
 /** The logo with its actions. */
 export function ClientLogo({ id, name }: { id: string; name: string }) {

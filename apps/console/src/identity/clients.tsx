@@ -1,4 +1,5 @@
 // OAuth clients: programs that sign users in or act for themselves.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { segment, withQuery } from "../api/api.ts";
 import { onlyIf, readVersioned } from "../api/versioned.ts";
@@ -19,21 +20,10 @@ import { ClientLogo } from "./client-logo.tsx";
 
 const PAGE = 100;
 
-interface Client {
-  client_id: string;
-  client_name?: string;
-  grant_types: string[];
-  redirect_uris: string[];
-  scope?: string;
-  first_party?: boolean;
-  token_endpoint_auth_method?: string;
-}
+type Client = Answer<"auth", "GET /auth/clients/{id}">;
 
 /** Answer that contains the secret of a client, once. */
-interface ClientSecret {
-  client_id: string;
-  client_secret?: string;
-}
+type ClientSecret = Answer<"auth", "POST /auth/clients/{id}/secret">;
 
 /** OAuth clients: programs that sign users in or act for themselves. */
 export function ClientsPage() {
@@ -42,7 +32,7 @@ export function ClientsPage() {
   const [secret, setSecret] = useState<ClientSecret | undefined>(undefined);
   const cursor = queryValue("cursor");
   const loaded = useLoad(`clients ${cursor}`, () =>
-    callService<{ clients: Client[]; next_cursor: string | null }>(
+    callService<Answer<"auth", "GET /auth/clients">>(
       "auth",
       withQuery("/auth/clients", { limit: PAGE, cursor }),
     ),

@@ -1,4 +1,5 @@
 // Groups: their roles apply to all of their members.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { segment, withQuery } from "../api/api.ts";
 import { formatDate } from "../format/format.ts";
@@ -20,16 +21,9 @@ import { EditRoles } from "./user-dialogs.tsx";
 
 const PAGE = 100;
 
-interface Group {
-  id: string;
-  name: string;
-  created_at: string;
-}
+type Group = Answer<"auth", "GET /groups/{id}">["group"];
 
-interface MemberPage {
-  users: { id: string; username: string }[];
-  next_cursor: string | null;
-}
+type MemberPage = Answer<"auth", "GET /groups/{id}/members">;
 
 /** The page. */
 export function GroupsPage() {
@@ -37,7 +31,7 @@ export function GroupsPage() {
   const cursor = queryValue("cursor");
   const [isCreating, setCreating] = useState(false);
   const loaded = useLoad(cursor, () =>
-    callService<{ groups: Group[]; next_cursor: string | null }>(
+    callService<Answer<"auth", "GET /groups">>(
       "auth",
       withQuery("/groups", { limit: PAGE, cursor }),
     ),
@@ -49,7 +43,8 @@ export function GroupsPage() {
     idOf: ({ id }) => id,
     read: async (signal) => {
       const path = `/groups/${segment(selected)}`;
-      return (await callService<{ group: Group }>("auth", path, { signal })).group;
+      return (await callService<Answer<"auth", "GET /groups/{id}">>("auth", path, { signal }))
+        .group;
     },
     whole: { to: "/identity/groups", label: t("All groups") },
   });
@@ -132,7 +127,9 @@ function GroupPane({ group, onDeleted }: { group: Group; onDeleted: () => void }
   const rolesPath = `/rbac/groups/${segment(id)}/roles`;
   const [open, setOpen] = useState<"roles" | "member" | "delete" | undefined>(undefined);
   const close = (): void => setOpen(undefined);
-  const roles = useLoad(id, () => callService<{ roles: string[] }>("auth", rolesPath));
+  const roles = useLoad(id, () =>
+    callService<Answer<"auth", "GET /rbac/groups/{id}/roles">>("auth", rolesPath),
+  );
   const [cursor, setCursor] = useState("");
   const members = useLoad(`${id} ${cursor}`, () =>
     callService<MemberPage>("auth", withQuery(`${path}/members`, { limit: PAGE, cursor })),
@@ -235,7 +232,7 @@ function NewGroup(props: { onClose: () => void; onCreated: () => void }) {
       submit={t("Create")}
       onClose={props.onClose}
       onSubmit={async () => {
-        const { group } = await callService<{ group: Group }>("auth", "/groups", {
+        const { group } = await callService<Answer<"auth", "POST /groups">>("auth", "/groups", {
           method: "POST",
           json: { name },
         });
@@ -256,7 +253,7 @@ function AddMember(props: { path: string; onClose: () => void; onAdded: () => vo
       submit={t("Add")}
       onClose={props.onClose}
       onSubmit={async () => {
-        const { users } = await callService<{ users: { id: string; username: string }[] }>(
+        const { users } = await callService<Answer<"auth", "GET /users">>(
           "auth",
           withQuery("/users", { q: username, limit: PAGE }),
         );

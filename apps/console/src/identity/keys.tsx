@@ -1,4 +1,5 @@
 // Signing keys and their age.
+import type { Answer } from "../contract/answer.ts";
 import { formatMoment } from "../format/format.ts";
 import { callService } from "../session/session.ts";
 import { useCrumbs } from "../stage/stage.ts";
@@ -11,20 +12,12 @@ import { Table } from "../view/table.tsx";
 import { attempt } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 
-interface SigningKey {
-  kid: string;
-  algorithm: string;
-  state: "pending" | "active" | "retired" | "revoked";
-  created_at: string;
-  activates_at: string;
-}
-
 /** Signing keys and their age. */
 export function KeysPage() {
   useCrumbs([{ label: t("Identity") }, { label: t("Keys") }]);
   const loaded = useLoad(
     "keys",
-    async () => (await callService<{ keys: SigningKey[] }>("auth", "/auth/keys")).keys,
+    async () => (await callService<Answer<"auth", "GET /auth/keys">>("auth", "/auth/keys")).keys,
   );
   const rotate = (): void => {
     const json = { mode: "scheduled" };

@@ -1,4 +1,5 @@
 // Roles and their permissions.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { ApiFailure, segment } from "../api/api.ts";
 import { onlyIf, readVersioned } from "../api/versioned.ts";
@@ -16,13 +17,7 @@ import { Table } from "../view/table.tsx";
 import { attempt, say } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 
-interface Role {
-  name: string;
-  description: string;
-  permissions: string[];
-  parents: string[];
-  builtin: boolean;
-}
+type Role = Answer<"auth", "GET /rbac/roles">["roles"][number];
 
 /** Roles and their permissions. */
 export function RolesPage() {
@@ -30,7 +25,7 @@ export function RolesPage() {
   const [open, setOpen] = useState<"create" | "delete" | undefined>(undefined);
   const loaded = useLoad(
     "roles",
-    async () => (await callService<{ roles: Role[] }>("auth", "/rbac/roles")).roles,
+    async () => (await callService<Answer<"auth", "GET /rbac/roles">>("auth", "/rbac/roles")).roles,
   );
   const create = (): void => setOpen("create");
   useCommands([{ label: t("New role"), key: "n", icon: "plus", needs: "rbac:write", run: create }]);

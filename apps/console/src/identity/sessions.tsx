@@ -1,4 +1,5 @@
 // Sessions of all users, newest first.
+import type { Answer } from "../contract/answer.ts";
 import { segment, withQuery } from "../api/api.ts";
 import { formatAgo, formatMoment } from "../format/format.ts";
 import { href, queryValue, setQuery } from "../router/router.ts";
@@ -15,24 +16,14 @@ import { t } from "../words/words.ts";
 
 const PAGE = 100;
 
-interface Session {
-  id: string;
-  device: string;
-  user_agent: string;
-  ip: string;
-  created_at: string;
-  last_seen_at: string;
-  expires_at: string;
-  amr: string[];
-  user?: { id: string; username: string };
-}
+type Session = Answer<"auth", "GET /sessions">["sessions"][number];
 
 /** The page. */
 export function SessionsPage() {
   useCrumbs([{ label: t("Identity") }, { label: t("Sessions") }]);
   const cursor = queryValue("cursor");
   const loaded = useLoad(cursor, () =>
-    callService<{ sessions: Session[]; next_cursor?: string | null }>(
+    callService<Answer<"auth", "GET /sessions">>(
       "auth",
       withQuery("/sessions", { all: "true", limit: PAGE, cursor }),
     ),

@@ -1,4 +1,5 @@
 // Access of one user: permissions and the roles that they come from, ways to sign in, sessions.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { segment } from "../api/api.ts";
 import { formatAgo } from "../format/format.ts";
@@ -12,36 +13,16 @@ import { attempt } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 
 /** A session of a user. */
-export interface UserSession {
-  id: string;
-  device: string;
-  ip: string;
-  last_seen_at: string;
-  amr: string[];
-}
+export type UserSession = Answer<"auth", "GET /sessions">["sessions"][number];
 
-interface Permission {
-  name: string;
-  roles: string[];
-}
+type Factor = FactorList["factors"][number] | FactorList["passkeys"][number];
 
-interface Factor {
-  id: string;
-  type?: string;
-  name: string;
-  last_used_at: string | null;
-}
-
-interface FactorList {
-  has_password: boolean;
-  passkeys: Factor[];
-  factors: Factor[];
-}
+type FactorList = Answer<"auth", "GET /users/{id}/factors">;
 
 /** Effective permissions; each names the roles that have it. */
 export function Permissions({ id }: { id: string }) {
   const loaded = useLoad(id, () =>
-    callService<{ roles: string[]; permissions: Permission[] }>(
+    callService<Answer<"auth", "GET /users/{id}/permissions">>(
       "auth",
       `/users/${segment(id)}/permissions`,
     ),

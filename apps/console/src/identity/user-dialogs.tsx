@@ -1,4 +1,5 @@
 // Dialogs of users: a new one, and the roles of one.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { onlyIf, readVersioned } from "../api/versioned.ts";
 import { api, callService } from "../session/session.ts";
@@ -19,7 +20,7 @@ interface RolesProps {
 /** Chooses the roles of a user or a group. */
 export function EditRoles(props: RolesProps) {
   const loaded = useLoad(props.path, (signal) =>
-    readVersioned<{ roles: string[] }>(api("auth", props.path), signal),
+    readVersioned<Answer<"auth", "GET /rbac/users/{id}/roles">>(api("auth", props.path), signal),
   );
   return (
     <Loading of={loaded}>
@@ -32,7 +33,7 @@ function RolesForm(props: RolesProps & { roles: readonly string[]; etag: string 
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set(props.roles));
   const all = useLoad(
     "roles",
-    async () => (await callService<{ roles: { name: string }[] }>("auth", "/rbac/roles")).roles,
+    async () => (await callService<Answer<"auth", "GET /rbac/roles">>("auth", "/rbac/roles")).roles,
   );
   return (
     <FormDialog

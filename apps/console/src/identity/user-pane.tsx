@@ -1,4 +1,5 @@
 // One user: roles, permissions and whence, factors, sessions; disable, sign out, recover, delete.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { segment, withQuery } from "../api/api.ts";
 import { formatInitials, formatMoment } from "../format/format.ts";
@@ -12,34 +13,31 @@ import { Loading } from "../view/problem.tsx";
 import { attempt, runUnlessUndone } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 import { RolesSection } from "./roles-section.tsx";
-import { Factors, Permissions, Sessions, type UserSession } from "./user-access.tsx";
+import { Factors, Permissions, Sessions } from "./user-access.tsx";
 import { EditRoles } from "./user-dialogs.tsx";
 
 /** A user, as identity describes it. */
-export interface User {
-  id: string;
-  username: string;
-  email?: string;
-  email_verified?: boolean;
-  name?: string;
-  tenant?: string;
-  disabled?: boolean;
-  created_at: string;
-}
+export type User = Answer<"auth", "GET /users/{id}">["user"];
 
 /** The pane of a user. */
 export function UserPane({ id, onChanged }: { id: string; onChanged: () => void }) {
   const path = `/users/${segment(id)}`;
   const [open, setOpen] = useState<"roles" | "delete" | undefined>(undefined);
-  const user = useLoad(id, async () => (await callService<{ user: User }>("auth", path)).user);
+  const user = useLoad(
+    id,
+    async () => (await callService<Answer<"auth", "GET /users/{id}">>("auth", path)).user,
+  );
   const roles = useLoad(id, () =>
-    callService<{ roles: string[] }>("auth", `/rbac/users/${segment(id)}/roles`),
+    callService<Answer<"auth", "GET /rbac/users/{id}/roles">>(
+      "auth",
+      `/rbac/users/${segment(id)}/roles`,
+    ),
   );
   const sessions = useLoad(
     id,
     async () =>
       (
-        await callService<{ sessions: UserSession[] }>(
+        await callService<Answer<"auth", "GET /sessions">>(
           "auth",
           withQuery("/sessions", { user_id: id }),
         )

@@ -1,4 +1,5 @@
 // Users: find one by name, state and role; invite, create.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { withQuery } from "../api/api.ts";
 import { formatDate } from "../format/format.ts";
@@ -21,10 +22,7 @@ import { Person, UserPane, type User } from "./user-pane.tsx";
 const PAGE = 100;
 const STATES = ["all", "active", "disabled"] as const;
 
-interface UserPage {
-  users: User[];
-  next_cursor: string | null;
-}
+type UserPage = Answer<"auth", "GET /users">;
 
 /** The page. */
 export function UsersPage() {
@@ -38,17 +36,21 @@ export function UsersPage() {
   const [invitation, setInvitation] = useState<string | undefined>(undefined);
   const roles = useLoad(
     "roles",
-    async () => (await callService<{ roles: { name: string }[] }>("auth", "/rbac/roles")).roles,
+    async () => (await callService<Answer<"auth", "GET /rbac/roles">>("auth", "/rbac/roles")).roles,
   );
   const loaded = useLoad(JSON.stringify([q, state, role, cursor]), () =>
     callService<UserPage>("auth", withQuery("/users", { limit: PAGE, q, state, role, cursor })),
   );
   const invite = (): void => {
     void attempt(async () => {
-      const { url } = await callService<{ url: string }>("auth", "/invitations", {
-        method: "POST",
-        json: {},
-      });
+      const { url } = await callService<Answer<"auth", "POST /invitations">>(
+        "auth",
+        "/invitations",
+        {
+          method: "POST",
+          json: {},
+        },
+      );
       setInvitation(url);
     });
   };

@@ -1,4 +1,5 @@
 // The live feed of all services: figures each second, conditions and changes, over one WebSocket.
+import type { Answer } from "../contract/answer.ts";
 import { batch, computed, signal } from "@preact/signals";
 import type {
   AttentionItem,
@@ -136,13 +137,7 @@ export function historyOf(service: ServiceId, name: string): readonly (number | 
 }
 
 /** Series of a service over a longer time. */
-export interface Series {
-  /** Seconds between two points. */
-  step: number;
-  /** Epoch ms of the first point. */
-  from: number;
-  series: { name: string; unit: string; values: (number | null)[] }[];
-}
+export type Series = Extract<Answer<"gate", "GET /admin/series">, { series: unknown }>;
 
 /** Reads figures over time. */
 export async function readSeries(

@@ -1,4 +1,5 @@
 // DMARC: who sends in the name of the domains, and whether receivers believe it.
+import type { Answer } from "../contract/answer.ts";
 import { withQuery } from "../api/api.ts";
 import { formatNumber } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
@@ -16,23 +17,9 @@ import { language, t } from "../words/words.ts";
 const PAGE = 100;
 const MONTHS = 13;
 
-interface Source {
-  source_ip: string;
-  total_messages: number;
-  aligned: number;
-  spf: { pass: number; fail: number };
-  dkim: { pass: number; fail: number };
-  dispositions: { none: number; quarantine: number; reject: number };
-  domains: string[];
-  reporters: string[];
-}
+type Source = Answer<"notify", "GET /dmarc/sources">["sources"][number];
 
-interface Report {
-  total_messages: number;
-  aligned: number;
-  failed_spf: number;
-  failed_dkim: number;
-}
+type Report = Answer<"notify", "GET /dmarc/report">;
 
 /** The page. */
 export function DmarcPage() {
@@ -45,7 +32,7 @@ export function DmarcPage() {
     callService<Report>("notify", withQuery("/dmarc/report", { period })),
   );
   const sources = useLoad(`sources ${period} ${cursor}`, () =>
-    callService<{ sources: Source[]; next_cursor: string | null; is_cut: boolean }>(
+    callService<Answer<"notify", "GET /dmarc/sources">>(
       "notify",
       withQuery("/dmarc/sources", { period, cursor, limit: PAGE }),
     ),

@@ -1,4 +1,5 @@
 // Rules for received mail: in the order in which they are tried, with a trial of an address.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { segment, send } from "../api/api.ts";
 import { formatMoment } from "../format/format.ts";
@@ -18,14 +19,7 @@ import { MANAGE } from "./message.ts";
 
 const RULES = "/inbound/rules";
 
-interface Rule {
-  rule_id: string;
-  name: string;
-  match: { to_pattern: string };
-  forward_to: string;
-  priority: number;
-  created_at: string;
-}
+type Rule = Answer<"notify", "GET /inbound/rules">["rules"][number];
 
 /** The page. */
 export function InboundPage() {
@@ -35,7 +29,7 @@ export function InboundPage() {
   const selected = queryValue("sel");
   const loaded = useLoad(
     "rules",
-    async () => (await callService<{ rules: Rule[] }>("notify", RULES)).rules,
+    async () => (await callService<Answer<"notify", "GET /inbound/rules">>("notify", RULES)).rules,
   );
   const create = (): void => setCreating(true);
   useCommands([
@@ -106,10 +100,14 @@ export function InboundPage() {
           rule={undefined}
           onClose={() => setCreating(false)}
           onSubmit={async (json) => {
-            const made = await callService<{ rule_id: string; secret: string }>("notify", RULES, {
-              method: "POST",
-              json,
-            });
+            const made = await callService<Answer<"notify", "POST /inbound/rules">>(
+              "notify",
+              RULES,
+              {
+                method: "POST",
+                json,
+              },
+            );
             setSecret(made.secret);
             setQuery({ sel: made.rule_id });
             await loaded.reload();
@@ -134,10 +132,14 @@ function Trial() {
   const [result, setResult] = useState<{ to: string; rules: Rule[] } | undefined>(undefined);
   const run = (): void =>
     void attempt(async () => {
-      const { rules } = await callService<{ rules: Rule[] }>("notify", `${RULES}/test`, {
-        method: "POST",
-        json: { to },
-      });
+      const { rules } = await callService<Answer<"notify", "POST /inbound/rules/test">>(
+        "notify",
+        `${RULES}/test`,
+        {
+          method: "POST",
+          json: { to },
+        },
+      );
       setResult({ to, rules });
     });
   const [first, ...others] = result?.rules ?? [];
@@ -246,11 +248,9 @@ function RulePane(props: {
               createsSecret
               onClose={close}
               onSubmit={async () => {
-                const made = await callService<{ secret: string }>(
-                  "notify",
-                  `${path}/rotate-secret`,
-                  { method: "POST" },
-                );
+                const made = await callService<
+                  Answer<"notify", "POST /inbound/rules/{id}/rotate-secret">
+                >("notify", `${path}/rotate-secret`, { method: "POST" });
                 onSecret(made.secret);
               }}
             >

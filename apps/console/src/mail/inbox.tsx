@@ -1,4 +1,5 @@
 // The development inbox: what programs sent, as its readers would see it.
+import type { Answer } from "../contract/answer.ts";
 import { useEffect, useState } from "preact/hooks";
 import { segment, withQuery } from "../api/api.ts";
 import { formatDate } from "../format/format.ts";
@@ -14,7 +15,7 @@ import { Loading } from "../view/problem.tsx";
 import { runUnlessUndone } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 import { MailSide } from "./mail-side.tsx";
-import { MailView, type MailContent } from "./mail-view.tsx";
+import { MailView } from "./mail-view.tsx";
 import { MANAGE, type SentMessage } from "./message.ts";
 import { visible } from "./names.ts";
 import { ResendAction } from "./resend.tsx";
@@ -22,19 +23,6 @@ import { ResendAction } from "./resend.tsx";
 const PAGE = 100;
 const EVERY_MS = 3_000;
 const SEARCH_MS = 250;
-
-interface InboxItem {
-  message_id: string;
-  channel: string;
-  from: string;
-  to: string[];
-  subject?: string;
-  template: string | null;
-  size_bytes: number;
-  received_at: string;
-}
-
-type InboxMail = InboxItem & MailContent;
 
 /** The page. */
 export function InboxPage() {
@@ -46,7 +34,7 @@ export function InboxPage() {
   const loaded = useLoad(
     `inbox ${q} ${cursor}`,
     () =>
-      callService<{ messages: InboxItem[]; next_cursor: string | null }>(
+      callService<Answer<"notify", "GET /inbox">>(
         "notify",
         withQuery("/inbox", { limit: PAGE, q, cursor }),
       ),
@@ -158,7 +146,9 @@ function useDelayed(value: string): string {
 
 function InboxMailView({ id, onDeleted }: { id: string; onDeleted: () => void }) {
   const path = `/inbox/${segment(id)}`;
-  const loaded = useLoad(id, () => callService<InboxMail>("notify", path));
+  const loaded = useLoad(id, () =>
+    callService<Answer<"notify", "GET /inbox/{id}">>("notify", path),
+  );
   const message = useLoad(`message ${id}`, () =>
     callService<SentMessage>("notify", `/messages/${segment(id)}`),
   );

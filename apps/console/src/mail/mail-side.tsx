@@ -1,4 +1,5 @@
 // Beside a mail: would it arrive, what happened, where it came from, what is attached.
+import type { Answer } from "../contract/answer.ts";
 import { segment } from "../api/api.ts";
 import { formatBytes, formatDate, formatNumber } from "../format/format.ts";
 import { href } from "../router/router.ts";
@@ -9,7 +10,7 @@ import { Loading } from "../view/problem.tsx";
 import { ProblemText } from "../view/problem-text.tsx";
 import { StateMark, type StateKind } from "../view/state.tsx";
 import { t } from "../words/words.ts";
-import { wordFinding, type Finding } from "./findings.ts";
+import { wordFinding } from "./findings.ts";
 import type { MailContent } from "./mail-view.tsx";
 import type { SentMessage } from "./message.ts";
 import { visible } from "./names.ts";
@@ -17,11 +18,7 @@ import { messagePath, templatePath } from "./paths.ts";
 
 const ATTACHMENTS_SHOWN = 50;
 
-interface Check extends Finding {
-  id: string;
-  status: "ok" | "warning" | "problem" | "unknown";
-  title: string;
-}
+type Check = Answer<"notify", "GET /messages/{id}/checks">["checks"][number];
 
 const KINDS: Readonly<Record<Check["status"], StateKind>> = {
   ok: "ok",
@@ -75,7 +72,7 @@ export function MailSide(props: {
     <>
       {message?.channel === "email" && <Checks id={id} />}
       <Section title={t("What happened")}>
-        <Loading of={props.message}>{({ events = [] }) => <Events events={events} />}</Loading>
+        <Loading of={props.message}>{({ events }) => <Events events={events} />}</Loading>
       </Section>
       <Section title={t("Message")}>
         <Facts>
@@ -109,7 +106,8 @@ export function MailSide(props: {
 function Checks({ id }: { id: string }) {
   const loaded = useLoad(`checks ${id}`, async () => {
     const path = `/messages/${segment(id)}/checks`;
-    return (await callService<{ checks: Check[] }>("notify", path)).checks;
+    return (await callService<Answer<"notify", "GET /messages/{id}/checks">>("notify", path))
+      .checks;
   });
   const checks = loaded.data.value ?? [];
   const fine = checks.filter(({ status }) => status === "ok").length;

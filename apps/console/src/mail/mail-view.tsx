@@ -1,4 +1,5 @@
 // One mail: its HTML in a frame without rights, its text, source, header and variables.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { segment, send } from "../api/api.ts";
@@ -17,12 +18,10 @@ const SHOWN_CHARACTERS = 262_144;
 const HEADERS_MAX = 200;
 
 /** A parsed mail. */
-export interface MailContent {
-  headers: { name: string; value: string }[];
-  text?: string;
-  html?: string;
-  attachments: { filename?: string; content_type?: string; size_bytes?: number }[];
-}
+export type MailContent = Pick<
+  Answer<"notify", "GET /inbox/{id}">,
+  "headers" | "text" | "html" | "attachments"
+>;
 
 /** Facts of the line below the subject. */
 interface MailLine {
@@ -118,7 +117,7 @@ function Source({ path, name }: { path: string; name: string }) {
 
 function Variables({ id }: { id: string }) {
   const loaded = useLoad(`variables ${id}`, () =>
-    callService<{ variables: unknown; warnings: string[] }>(
+    callService<Answer<"notify", "GET /messages/{id}/content">>(
       "notify",
       `/messages/${segment(id)}/content`,
     ),

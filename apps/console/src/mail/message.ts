@@ -1,4 +1,5 @@
 // Messages as the service reports them.
+import type { Answer } from "../contract/answer.ts";
 import type { StateKind } from "../view/state.tsx";
 
 /** Permission that the operations of sending require. */
@@ -7,22 +8,7 @@ export const SEND = "notify:send";
 export const MANAGE = "notify:manage";
 
 /** A message and its deliveries. */
-export interface SentMessage {
-  message_id: string;
-  status: string;
-  channel: string;
-  stream?: string;
-  subject?: string;
-  from: string;
-  template: string | null;
-  size_bytes: number;
-  created_at: string;
-  sensitive?: boolean;
-  resent_from?: string | null;
-  trace_id?: string;
-  recipients: { address: string; status: string; detail?: string | null; attempts: number }[];
-  events?: { type: string; at: string; detail?: string }[];
-}
+export type SentMessage = Answer<"notify", "GET /messages/{id}">;
 
 /** The shape of a state of a delivery. */
 export function kindOf(status: string): StateKind {

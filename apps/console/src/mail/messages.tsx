@@ -1,4 +1,5 @@
 // Sent messages: where they are, and the page of one.
+import type { Answer } from "../contract/answer.ts";
 import { segment, withQuery } from "../api/api.ts";
 import { formatDate, formatMoment } from "../format/format.ts";
 import { href, queryValue, setQuery } from "../router/router.ts";
@@ -14,7 +15,7 @@ import { Table } from "../view/table.tsx";
 import { attempt } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 import { Events, MailSide } from "./mail-side.tsx";
-import { MailView, type MailContent } from "./mail-view.tsx";
+import { MailView } from "./mail-view.tsx";
 import { kindOf, SEND, type SentMessage } from "./message.ts";
 import { visible } from "./names.ts";
 import { messagePath } from "./paths.ts";
@@ -31,7 +32,7 @@ export function MessagesPage() {
   const cursor = queryValue("cursor");
   const selected = queryValue("sel");
   const loaded = useLoad(`${to} ${status} ${cursor}`, () =>
-    callService<{ messages: SentMessage[]; next_cursor: string | null }>(
+    callService<Answer<"notify", "GET /messages">>(
       "notify",
       withQuery("/messages", { limit: PAGE, to, status, cursor }),
     ),
@@ -179,7 +180,7 @@ export function MessagePage({ id }: { id: string }) {
   const loaded = useMessage(id);
   const base = `/messages/${segment(id)}`;
   const content = useLoad(`content ${id}`, () =>
-    callService<MailContent>("notify", `${base}/content`),
+    callService<Answer<"notify", "GET /messages/{id}/content">>("notify", `${base}/content`),
   );
   const cancel = (): void =>
     void attempt(async () => {

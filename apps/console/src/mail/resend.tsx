@@ -1,4 +1,5 @@
 // Sending a message again, to its recipients or to others.
+import type { Answer } from "../contract/answer.ts";
 import { useMemo, useState } from "preact/hooks";
 import { segment } from "../api/api.ts";
 import { navigate } from "../router/router.ts";
@@ -27,7 +28,7 @@ export function ResendAction({ message }: { message: SentMessage | undefined }) 
 
 function findReason(message: SentMessage | undefined): string | undefined {
   if (message === undefined) return t("Loading …");
-  if (message.sensitive === true) return t("Its content was erased: it is sensitive.");
+  if (message.sensitive) return t("Its content was erased: it is sensitive.");
   return message.channel === "push" ? t("Push messages cannot be sent again.") : undefined;
 }
 
@@ -47,10 +48,9 @@ function ResendDialog({ message, onClose }: { message: SentMessage; onClose: () 
       submit={t("Send")}
       onClose={onClose}
       onSubmit={async () => {
-        const { message_id: id, status } = await callService<{
-          message_id: string;
-          status: string;
-        }>("notify", `/messages/${segment(message.message_id)}/resend`, {
+        const { message_id: id, status } = await callService<
+          Answer<"notify", "POST /messages/{id}/resend">
+        >("notify", `/messages/${segment(message.message_id)}/resend`, {
           method: "POST",
           json: others.length === 0 ? {} : { to: others },
           headers: { "Idempotency-Key": key },

@@ -1,4 +1,5 @@
 // Addresses that receive no mail: why, and what reactivating one means.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { segment, withQuery } from "../api/api.ts";
 import { formatMoment } from "../format/format.ts";
@@ -18,11 +19,7 @@ import { MANAGE } from "./message.ts";
 
 const PAGE = 100;
 
-interface Suppressed {
-  email: string;
-  reason: string;
-  suppressed_at: string;
-}
+type Suppressed = Answer<"notify", "GET /suppression">["addresses"][number];
 
 function reasons(): readonly (readonly [reason: string, label: string])[] {
   return [
@@ -64,7 +61,7 @@ export function SuppressionPage() {
   const cursor = queryValue("cursor");
   const reason = queryValue("reason");
   const loaded = useLoad(`suppression ${cursor} ${reason}`, () =>
-    callService<{ addresses: Suppressed[]; next_cursor: string | null }>(
+    callService<Answer<"notify", "GET /suppression">>(
       "notify",
       withQuery("/suppression", { limit: PAGE, cursor, reason }),
     ),

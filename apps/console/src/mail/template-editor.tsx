@@ -1,4 +1,5 @@
 // The editor of a template: subject, HTML and text with problems at their lines, a live preview, versions, conflicts.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { ApiFailure, segment, withQuery } from "../api/api.ts";
 import { navigate, queryValue, setQuery } from "../router/router.ts";
@@ -62,17 +63,21 @@ function Editor(props: { loaded: Template; path: string; read: () => Promise<Tem
     setDraft(toDraft(template));
   };
   const write = async (version: number): Promise<void> => {
-    const { version: saved } = await callService<{ version: number }>("notify", "/templates", {
-      method: "POST",
-      headers: { "If-Match": `"${version}"` },
-      json: {
-        name: base.name,
-        ...(base.locale === "" ? {} : { locale: base.locale }),
-        subject: draft.subject,
-        html: draft.html === "" ? null : draft.html,
-        text: draft.text === "" ? null : draft.text,
+    const { version: saved } = await callService<Answer<"notify", "POST /templates">>(
+      "notify",
+      "/templates",
+      {
+        method: "POST",
+        headers: { "If-Match": `"${version}"` },
+        json: {
+          name: base.name,
+          ...(base.locale === "" ? {} : { locale: base.locale }),
+          subject: draft.subject,
+          html: draft.html === "" ? null : draft.html,
+          text: draft.text === "" ? null : draft.text,
+        },
       },
-    });
+    );
     setBase({ ...base, ...draft, version: saved });
     setConflict(undefined);
     say(t("Saved as version {n}.", { n: saved }));
@@ -264,14 +269,18 @@ function TestDialog(props: {
       submit={t("Send")}
       onClose={props.onClose}
       onSubmit={async () => {
-        const { status } = await callService<{ status: string }>("notify", `${props.path}/test`, {
-          method: "POST",
-          json: {
-            to,
-            variables: JSON.parse(props.variables) as unknown,
-            ...(props.base.locale === "" ? {} : { locale: props.base.locale }),
+        const { status } = await callService<Answer<"notify", "POST /templates/{name}/test">>(
+          "notify",
+          `${props.path}/test`,
+          {
+            method: "POST",
+            json: {
+              to,
+              variables: JSON.parse(props.variables) as unknown,
+              ...(props.base.locale === "" ? {} : { locale: props.base.locale }),
+            },
           },
-        });
+        );
         say(t("Sent: {status}", { status }));
       }}
     >

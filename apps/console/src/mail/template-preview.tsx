@@ -1,4 +1,5 @@
 // The live preview of a template: rendered by the service while it is edited, shown in a frame without rights.
+import type { Answer } from "../contract/answer.ts";
 import { useEffect, useState } from "preact/hooks";
 import type { ApiFailure } from "../api/api.ts";
 import { callService, may } from "../session/session.ts";
@@ -16,22 +17,9 @@ import type { Draft } from "./template.ts";
 const PREVIEW_MS = 400;
 const API = "/api/v1";
 
-interface Rendered {
-  subject: string;
-  html?: string;
-  text?: string;
-  html_path?: string;
-  warnings: string[];
-  errors: RenderError[];
-}
+type Rendered = Answer<"notify", "POST /templates/{name}/preview">;
 
-interface RenderError {
-  part: keyof Draft;
-  message: string;
-  line?: number;
-  column?: number;
-  partial?: string;
-}
+type RenderError = NonNullable<Rendered["errors"]>[number];
 
 /** The state of the preview. */
 export interface Preview {
@@ -92,7 +80,7 @@ export function usePreview(props: {
   return { rendered, failure, variablesProblem: read.problem, errors };
 }
 
-function hasError({ errors }: Rendered, part: keyof Draft): boolean {
+function hasError({ errors = [] }: Rendered, part: keyof Draft): boolean {
   return errors.some((error) => error.part === part);
 }
 

@@ -1,4 +1,5 @@
 // Versions of a template: what they change, and restoring one.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { withQuery } from "../api/api.ts";
 import { formatMoment } from "../format/format.ts";
@@ -13,11 +14,8 @@ import { MANAGE } from "./message.ts";
 import { ContentDiff } from "./template-diff.tsx";
 import { toDraft, type Draft, type Template } from "./template.ts";
 
-interface Version {
-  version: number;
-  active: boolean;
-  created_at: string;
-}
+/** A version with its content. */
+type TemplateVersion = Answer<"notify", "GET /templates/{name}/versions/{version}">;
 
 /** Versions, newest first. */
 export function TemplateVersions(props: {
@@ -28,12 +26,12 @@ export function TemplateVersions(props: {
 }) {
   const { template, draft, path } = props;
   const { locale } = template;
-  const [compared, setCompared] = useState<Template | undefined>(undefined);
+  const [compared, setCompared] = useState<TemplateVersion | undefined>(undefined);
   const versions = useLoad(
     `versions ${path} ${locale} ${template.version}`,
     async () =>
       (
-        await callService<{ versions: Version[] }>(
+        await callService<Answer<"notify", "GET /templates/{name}/versions">>(
           "notify",
           withQuery(`${path}/versions`, { locale }),
         )
@@ -54,7 +52,7 @@ export function TemplateVersions(props: {
                   <CompareAction
                     version={version}
                     load={() =>
-                      callService<Template>(
+                      callService<TemplateVersion>(
                         "notify",
                         withQuery(`${path}/versions/${version}`, { locale }),
                       )
@@ -96,8 +94,8 @@ export function TemplateVersions(props: {
 
 function CompareAction(props: {
   version: number;
-  load: () => Promise<Template>;
-  onLoaded: (template: Template) => void;
+  load: () => Promise<TemplateVersion>;
+  onLoaded: (template: TemplateVersion) => void;
 }) {
   return (
     <Action

@@ -1,20 +1,8 @@
 // Templates as the service reports them, and as they are edited.
-
-/** A variant of a template. */
-export interface TemplateItem {
-  name: string;
-  locale: string;
-  version: number;
-  updated_at: string;
-}
+import type { Answer } from "../contract/answer.ts";
 
 /** A template with its content. */
-export interface Template extends TemplateItem {
-  subject: string;
-  html: string | null;
-  text: string | null;
-  variables: string[];
-}
+export type Template = Answer<"notify", "GET /templates/{name}">;
 
 /** Parts of a template. */
 export const PARTS = ["subject", "html", "text"] as const;

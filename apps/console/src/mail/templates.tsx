@@ -1,4 +1,5 @@
 // All templates, and new ones.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { withQuery } from "../api/api.ts";
 import { formatDate } from "../format/format.ts";
@@ -15,7 +16,6 @@ import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
 import { MANAGE } from "./message.ts";
 import { templatePath } from "./paths.ts";
-import type { TemplateItem } from "./template.ts";
 
 /** All templates. */
 export function TemplatesPage() {
@@ -23,7 +23,7 @@ export function TemplatesPage() {
   const [isCreating, setCreating] = useState(false);
   const cursor = queryValue("cursor");
   const loaded = useLoad(`templates ${cursor}`, () =>
-    callService<{ templates: TemplateItem[]; next_cursor: string | null }>(
+    callService<Answer<"notify", "GET /templates">>(
       "notify",
       withQuery("/templates", { limit: 100, cursor }),
     ),

@@ -1,4 +1,5 @@
 // Stored messages: the latest ones, from a time, or from an offset.
+import type { Answer } from "../contract/answer.ts";
 import { useMemo } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { formatTime } from "../format/format.ts";
@@ -25,7 +26,7 @@ export function BrowseTab({ topic }: { topic: string }) {
   const count = COUNTS.find((one) => one === queryValue("n")) ?? "100";
   const filter = useMemo(() => compileFilter(text), [text]);
   const loaded = useLoad(`${topic} ${count}`, () =>
-    callBroker<{ messages: Message[] }>(withQuery("/tail", { topic, n: count })),
+    callBroker<Answer<"pulse", "GET /tail">>(withQuery("/tail", { topic, n: count })),
   );
   const selected = chosen.value;
   return (

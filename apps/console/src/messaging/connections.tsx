@@ -1,4 +1,5 @@
 // The open connections of clients, by protocol.
+import type { Answer } from "../contract/answer.ts";
 import { withQuery } from "../api/api.ts";
 import { formatAgo, formatMoment, formatNumber } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
@@ -16,18 +17,7 @@ const EVERY_MS = 3_000;
 const PAGE = 100;
 const PROTOCOLS = ["all", "http", "kafka", "mqtt", "stomp"] as const;
 
-interface Connection {
-  id: string;
-  protocol: string;
-  transport: string;
-  address: string;
-  user: string | null;
-  client_id: string | null;
-  since: string;
-  /** The first ones of `subscription_count`. */
-  subscriptions: string[];
-  subscription_count: number;
-}
+type Connection = Answer<"pulse", "GET /connections">["connections"][number];
 
 /** The page. */
 export function ConnectionsPage() {
@@ -37,7 +27,7 @@ export function ConnectionsPage() {
   const loaded = useLoad(
     `connections ${protocol} ${cursor}`,
     () =>
-      callBroker<{ connections: Connection[]; next_cursor: string | null }>(
+      callBroker<Answer<"pulse", "GET /connections">>(
         withQuery("/connections", {
           protocol: protocol === "all" ? undefined : protocol,
           limit: PAGE,

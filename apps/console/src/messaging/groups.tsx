@@ -1,4 +1,5 @@
 // All groups: which one lags, and its partitions.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { formatNumber } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
@@ -32,7 +33,10 @@ export function GroupsPage() {
   const [isMoving, setMoving] = useState(false);
   const loaded = useLoad(
     "lag",
-    async () => collect((await callAllTenants<{ groups: Lag[] }>("/consumers/lag")).groups),
+    async () =>
+      collect(
+        (await callAllTenants<Answer<"pulse", "GET /consumers/lag">>("/consumers/lag")).groups,
+      ),
     EVERY_MS,
   );
   const filter = queryValue("filter");

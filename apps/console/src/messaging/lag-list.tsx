@@ -1,4 +1,5 @@
 // Groups of a topic and how far they are behind, with the last minutes.
+import type { Answer } from "../contract/answer.ts";
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { Spark } from "../chart/spark.tsx";
@@ -43,7 +44,7 @@ export function LagList({ topic }: { topic: string }) {
   const loaded = useLoad(
     topic,
     async () => {
-      const { groups } = await callBroker<{ groups: Lag[] }>("/consumers/lag");
+      const { groups } = await callBroker<Answer<"pulse", "GET /consumers/lag">>("/consumers/lag");
       return sumLags(groups.filter((lag) => lag.topic === topic));
     },
     EVERY_MS,

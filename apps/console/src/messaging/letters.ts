@@ -1,4 +1,5 @@
 // Dead letters as the API sends them, and requeueing with a JSON Patch, which the service applies.
+import type { Answer } from "../contract/answer.ts";
 import { ApiFailure, withQuery } from "../api/api.ts";
 import { readJson } from "../view/json-fault.ts";
 import { t } from "../words/words.ts";
@@ -31,18 +32,7 @@ export interface Causes {
   isComplete: boolean;
 }
 
-interface CausesAnswer {
-  causes: {
-    topic: string;
-    tenant?: string;
-    reason: string;
-    count: number;
-    first_seen: number;
-    is_complete: boolean;
-  }[];
-  total: number;
-  is_complete: boolean;
-}
+type CausesAnswer = Answer<"pulse", "GET /dlq/causes">;
 
 /** Loads the causes of one topic, or of all. */
 export async function loadCauses(topic: string | undefined): Promise<Causes> {
@@ -69,32 +59,10 @@ export async function loadCauses(topic: string | undefined): Promise<Causes> {
 }
 
 /** A dead letter. */
-export interface Letter {
-  message_id: string;
-  topic: string;
-  original_payload: string;
-  failure_reason: string;
-  /** Epoch s. */
-  timestamp: number;
-  retry_count: number;
-}
-
-/** Outcome for one letter. */
-interface Requeued {
-  message_id: string;
-  /** In a trial: the payload as it would be sent. */
-  payload?: string;
-  error: { detail: string } | null;
-}
+export type Letter = Answer<"pulse", "GET /dlq">["items"][number];
 
 /** Result of a request. */
-export interface RequeueResult {
-  succeeded: number;
-  failed: number;
-  items: Requeued[];
-  /** Continues where the request stopped looking for letters. */
-  next_cursor: string | null;
-}
+export type RequeueResult = Omit<Answer<"pulse", "POST /dlq/requeue">, "dry_run">;
 
 /** Letters that are requeued: all of a cause, or some by their ids. */
 export type Choice = { topic: string; tenant: string | undefined } & (
@@ -127,7 +95,7 @@ export async function loadLetters({ topic, tenant, reason }: Cause): Promise<Let
   let cursor: string | undefined;
   do {
     const path = withQuery("/dlq", { topic, cause: reason, limit: PAGE, cursor });
-    const page = await callTenant<{ items: Letter[]; next_cursor: string | null }>(tenant, path);
+    const page = await callTenant<Answer<"pulse", "GET /dlq">>(tenant, path);
     found.push(...page.items);
     cursor = page.next_cursor ?? undefined;
   } while (cursor !== undefined && found.length < SHOWN_MAX);

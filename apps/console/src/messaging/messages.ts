@@ -1,57 +1,18 @@
 // Messages as the API sends them, and filters over them.
+import type { Answer } from "../contract/answer.ts";
 import { t } from "../words/words.ts";
 
 /** A message of a topic. */
-export interface Message {
-  topic: string;
-  partition: number;
-  offset: number;
-  message_id: string;
-  key: string | null;
-  payload: string;
-  /** Epoch ms. */
-  timestamp: number;
-  priority: number;
-  headers: Readonly<Record<string, string>>;
-}
+export type Message = Answer<"pulse", "GET /tail">["messages"][number];
 
 /** A topic of the list. */
-export interface Topic {
-  name: string;
-  /** In lists of all tenants. */
-  tenant?: string;
-  subscribers: number;
-  partitions: number;
-  has_transform: boolean;
-  dlq_topic: string;
-  /** Messages that count for the limit at which publishing is refused. */
-  queue_depth: number;
-  /** Null: there is no limit. */
-  queue_depth_max: number | null;
-  /** `groups`: the backlog of the slowest group; `unread`: messages that no one has read. */
-  queue_counts: "groups" | "unread";
-  /** Version of `config` and `dlq_topic`; not in lists. */
-  config_etag?: string;
-  config?: {
-    retention_ms: number;
-    retention_bytes: number;
-    cleanup_policy: string;
-    segment_bytes: number;
-    delete_retention_ms: number;
-  };
-}
+export type Topic = Answer<"pulse", "GET /topics">["topics"][number];
+
+/** A topic with the tag of its settings. */
+export type TopicDetail = Answer<"pulse", "GET /topics/{topic}">;
 
 /** Lag of a group in a partition. */
-export interface Lag {
-  group: string;
-  /** In lists of all tenants. */
-  tenant?: string;
-  topic: string;
-  partition: number;
-  committed_offset: number;
-  latest_offset: number;
-  lag: number;
-}
+export type Lag = Answer<"pulse", "GET /consumers/lag">["groups"][number];
 
 /** A filter of messages: the check, and the text to highlight. */
 export interface Filter {

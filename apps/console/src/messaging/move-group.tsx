@@ -1,4 +1,5 @@
 // Moves a group to another offset of a topic: what would change, in numbers, and then the change.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { segment } from "../api/api.ts";
 import { formatNumber } from "../format/format.ts";
@@ -12,15 +13,7 @@ const HOUR_MS = 3_600_000;
 const SHOWN_MAX = 50;
 
 /** A change of one partition. */
-interface Change {
-  partition: number;
-  from: number | null;
-  to: number;
-  /** Messages that are delivered again. */
-  replayed: number;
-  /** Messages that are never delivered. */
-  skipped: number;
-}
+type Change = Answer<"pulse", "POST /groups/{group}">["changes"][number];
 
 type Mode = "start" | "end" | "offset" | "time";
 
@@ -42,7 +35,10 @@ export function MoveGroup(props: {
       mode === "offset" ? { offset: Number(value) } : mode === "time" ? { time: value } : mode;
     const json = { topic, to, dry_run: isTrial };
     const path = `/groups/${segment(group)}`;
-    const answer = await callTenant<{ changes: Change[] }>(tenant, path, { method: "POST", json });
+    const answer = await callTenant<Answer<"pulse", "POST /groups/{group}">>(tenant, path, {
+      method: "POST",
+      json,
+    });
     return answer.changes;
   };
   const change = (set: () => void): void => {

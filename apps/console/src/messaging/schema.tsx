@@ -1,4 +1,5 @@
 // The schema of a topic's payloads: edited beside the latest messages, which are checked while one types.
+import type { Answer } from "../contract/answer.ts";
 import { useEffect, useState } from "preact/hooks";
 import { ApiFailure, segment, withQuery } from "../api/api.ts";
 import { onlyIf, readVersioned, type Versioned } from "../api/versioned.ts";
@@ -23,15 +24,7 @@ import { brokerPath, callBroker } from "./broker.ts";
 const TYPING_MS = 400;
 const VIOLATIONS_SHOWN = 5;
 
-interface Check {
-  is_backward_compatible: boolean;
-  reason: string | null;
-  messages: {
-    partition: number;
-    offset: number;
-    violations: { field: string; message: string }[];
-  }[];
-}
+type Check = Answer<"pulse", "POST /topics/{topic}/schema/check">;
 
 /** The tab. */
 export function SchemaTab({ topic }: { topic: string }) {

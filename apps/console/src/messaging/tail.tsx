@@ -1,4 +1,5 @@
 // The live tail of a topic: rows as they come, a filter, and the chosen message.
+import type { Answer } from "../contract/answer.ts";
 import "../view/tail.css";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useSignal } from "@preact/signals";
@@ -224,7 +225,7 @@ export function TailTab({ topic, partitions }: { topic: string; partitions: numb
 /** The last stored messages, so that the page begins with something to read. */
 async function loadLatest(topic: string): Promise<Message[]> {
   const path = withQuery("/tail", { topic, n: FIRST_ROWS });
-  return (await callBroker<{ messages: Message[] }>(path)).messages;
+  return (await callBroker<Answer<"pulse", "GET /tail">>(path)).messages;
 }
 
 /** Shows the last stored messages again, after a filter has removed all rows. */

@@ -7,18 +7,18 @@ import { FormDialog } from "../view/dialog.tsx";
 import { Split } from "../view/pane.tsx";
 import { t } from "../words/words.ts";
 import { callBroker } from "./broker.ts";
-import type { Topic } from "./messages.ts";
+import type { TopicDetail } from "./messages.ts";
 
 const HOUR_MS = 3_600_000;
 const MEGABYTE = 1e6;
 
 interface PartProps {
-  topic: Topic;
+  topic: TopicDetail;
   onSaved: () => void;
 }
 
 /** Limits after which messages are deleted. */
-export function describeRetention({ config }: Topic): string {
+export function describeRetention({ config }: TopicDetail): string {
   if (config === undefined) return "";
   const parts = [];
   if (config.retention_ms >= 0) parts.push(formatDuration(config.retention_ms));
@@ -46,10 +46,10 @@ export function SettingsTab(props: PartProps) {
           <Facts>
             <FactRow term={t("Kept")}>{describeRetention(topic)}</FactRow>
             <FactRow term={t("Clean-up")} isMono>
-              {config?.cleanup_policy}
+              {config.cleanup_policy}
             </FactRow>
             <FactRow term={t("Segment")} isMono>
-              {formatBytes(config?.segment_bytes)}
+              {formatBytes(config.segment_bytes)}
             </FactRow>
             <FactRow term={t("Deletions kept")}>
               {config === undefined ? "–" : formatDuration(config.delete_retention_ms)}
@@ -93,10 +93,10 @@ function RetentionDialog(props: PartProps & { onClose: () => void }) {
   const { name, config } = props.topic;
   const read = (value: number | undefined, unit: number): string =>
     value === undefined || value < 0 ? "" : String(value / unit);
-  const [hours, setHours] = useState(read(config?.retention_ms, HOUR_MS));
-  const [megabytes, setMegabytes] = useState(read(config?.retention_bytes, MEGABYTE));
-  const [policy, setPolicy] = useState(config?.cleanup_policy ?? "delete");
-  const [segmentSize, setSegmentSize] = useState(read(config?.segment_bytes, MEGABYTE));
+  const [hours, setHours] = useState(read(config.retention_ms, HOUR_MS));
+  const [megabytes, setMegabytes] = useState(read(config.retention_bytes, MEGABYTE));
+  const [policy, setPolicy] = useState<string>(config.cleanup_policy);
+  const [segmentSize, setSegmentSize] = useState(read(config.segment_bytes, MEGABYTE));
   const [etag] = useState(props.topic.config_etag);
   const doesDelete = policy.includes("delete");
   return (

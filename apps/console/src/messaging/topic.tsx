@@ -1,4 +1,5 @@
 // One topic: tail, stored messages, groups, dead letters, schema, settings.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { segment } from "../api/api.ts";
 import { formatNumber } from "../format/format.ts";
@@ -16,7 +17,7 @@ import { callBroker, chosenTenant } from "./broker.ts";
 import { BrowseTab } from "./browse.tsx";
 import { DeadLetters } from "./dead-letters.tsx";
 import { LagList } from "./lag-list.tsx";
-import { formatPartitions, type Topic } from "./messages.ts";
+import { formatPartitions, type TopicDetail } from "./messages.ts";
 import { topicPath } from "./paths.ts";
 import { Refusal } from "./refusal.tsx";
 import { SchemaTab } from "./schema.tsx";
@@ -33,7 +34,7 @@ export function TopicPage({ params }: { params: Record<string, string> }) {
     { label: t("Topics"), to: "/messaging/topics" },
     { label: name, isName: true },
   ]);
-  const loaded = useLoad(name, () => callBroker<Topic>(`/topics/${segment(name)}`), EVERY_MS);
+  const loaded = useLoad(name, () => callBroker<TopicDetail>(`/topics/${segment(name)}`), EVERY_MS);
   return (
     <>
       {loaded.data.value === undefined && <h1 class="hidden">{name}</h1>}
@@ -48,7 +49,7 @@ const EVERY_MS = 3_000;
 
 type Open = "publish" | "delete" | undefined;
 
-function TopicView(props: { topic: Topic; tab: string; of: Loaded<Topic> }) {
+function TopicView(props: { topic: TopicDetail; tab: string; of: Loaded<TopicDetail> }) {
   const { topic, tab, of } = props;
   const { name } = topic;
   const tenant = chosenTenant();
@@ -145,7 +146,7 @@ function PublishDialog({ topic, onClose }: { topic: string; onClose: () => void 
       onClose={onClose}
       onSubmit={async () => {
         const json = { topic, payload, ...(key === "" ? {} : { key }) };
-        const { offset } = await callBroker<{ offset: number }>("/publish", {
+        const { offset } = await callBroker<Answer<"pulse", "POST /publish">>("/publish", {
           method: "POST",
           json,
         });

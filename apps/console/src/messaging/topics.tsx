@@ -1,4 +1,5 @@
 // All topics.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { formatNumber } from "../format/format.ts";
 import { href, navigate, queryValue, setQuery } from "../router/router.ts";
@@ -29,8 +30,8 @@ export function TopicsPage() {
     "topics",
     () =>
       mayChooseTenant()
-        ? callService<{ topics: Topic[] }>("pulse", "/topics?tenant=*")
-        : callBroker<{ topics: Topic[] }>("/topics"),
+        ? callService<Answer<"pulse", "GET /topics">>("pulse", "/topics?tenant=*")
+        : callBroker<Answer<"pulse", "GET /topics">>("/topics"),
     EVERY_MS,
   );
   const filter = queryValue("filter");

@@ -1,4 +1,5 @@
 // The transform of a topic: a WebAssembly module, tried on the latest messages before it is set.
+import type { Answer } from "../contract/answer.ts";
 import { useRef, useState } from "preact/hooks";
 import { ApiFailure, segment } from "../api/api.ts";
 import { onlyIf, readVersioned } from "../api/versioned.ts";
@@ -19,24 +20,11 @@ const MODULE_BYTES_MAX = 6 * 1024 * 1024;
 /** Characters of a payload in a comparison. */
 const SHOWN_MAX = 20_000;
 
-interface Shown {
-  payload: string;
-  bytes: number;
-  is_text: boolean;
-}
+type Shown = Tried["before"];
 
-interface Tried {
-  partition: number;
-  offset: number;
-  before: Shown;
-  after: Shown | null;
-  error: string | null;
-}
+type Tried = Answer<"pulse", "POST /topics/{topic}/transform/test">["messages"][number];
 
-interface Described {
-  bytes: number;
-  sha256: string;
-}
+type Described = Answer<"pulse", "GET /topics/{topic}/transform">;
 
 /** The tab. */
 export function TransformTab({ topic, onChanged }: { topic: string; onChanged: () => void }) {
@@ -65,10 +53,13 @@ export function TransformTab({ topic, onChanged }: { topic: string; onChanged: (
   const attempt = (bytes: Blob): Promise<void> =>
     run(async () => {
       setTried(undefined);
-      const answer = await callBroker<{ messages: Tried[] }>(`${path}/test`, {
-        method: "POST",
-        bytes,
-      });
+      const answer = await callBroker<Answer<"pulse", "POST /topics/{topic}/transform/test">>(
+        `${path}/test`,
+        {
+          method: "POST",
+          bytes,
+        },
+      );
       setTried(answer.messages);
     });
   const choose = (chosen: File | undefined): void => {

@@ -1,4 +1,5 @@
 // The log of all services: lines as they are written, a filter, and the chosen line.
+import type { Answer } from "../contract/answer.ts";
 import "../view/tail.css";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useSignal } from "@preact/signals";
@@ -44,7 +45,7 @@ export function LogsPage() {
   const [first, setFirst] = useState<"loading" | "loaded" | "empty">("loading");
   const [stream, setStream] = useState<LogStream | undefined>(undefined);
   const names = useLoad("names", () =>
-    callService<{ items: { id: string; label: string }[] }>("runtime", "/services"),
+    callService<Answer<"runtime", "GET /services">>("runtime", "/services"),
   );
   const key = JSON.stringify(filter);
   useEffect(() => {
@@ -212,10 +213,11 @@ async function loadLines(filter: LogFilter, signal: AbortSignal): Promise<LogLin
   let cursor: string | undefined;
   for (let page = 0; page < PAGES_MAX && found.length < FIRST_LINES; page += 1) {
     const path = withQuery("/logs", { ...filter, limit: FIRST_LINES, cursor });
-    const { items, next_cursor: next } = await callService<{
-      items: LogLine[];
-      next_cursor: string | null;
-    }>("runtime", path, { signal });
+    const { items, next_cursor: next } = await callService<Answer<"runtime", "GET /logs">>(
+      "runtime",
+      path,
+      { signal },
+    );
     found.push(...items);
     if (next === null) break;
     cursor = next;

@@ -1,4 +1,5 @@
 // Schedules of projects: their last and next run, and a run on request.
+import type { Answer } from "../contract/answer.ts";
 import { formatAgo, formatDuration, formatMoment, formatTime } from "../format/format.ts";
 import { href, queryValue, setQuery } from "../router/router.ts";
 import { callService } from "../session/session.ts";
@@ -15,26 +16,14 @@ import { labelOfRun, RUN, runSchedule } from "./run-schedule.ts";
 const REFRESH_MS = 2_000;
 
 /** A schedule, as the runtime describes it. */
-export interface Schedule {
-  id: string;
-  service: string;
-  name: string;
-  timing: string;
-  next_run_at: string | null;
-  is_running: boolean;
-  last_run: {
-    started_at: string;
-    duration_ms: number;
-    outcome: "done" | "failed";
-    error: string | null;
-  } | null;
-}
+export type Schedule = Answer<"runtime", "GET /schedules">["items"][number];
 
 /** Loads all schedules, again every two seconds. */
 export function useSchedules(): Loaded<Schedule[]> {
   return useLoad(
     "schedules",
-    async () => (await callService<{ items: Schedule[] }>("runtime", "/schedules")).items,
+    async () =>
+      (await callService<Answer<"runtime", "GET /schedules">>("runtime", "/schedules")).items,
     REFRESH_MS,
   );
 }

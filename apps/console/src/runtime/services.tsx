@@ -1,4 +1,5 @@
 // The services of this machine: their states, and restart, stop and start.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { segment } from "../api/api.ts";
 import { formatAgo, formatMoment, formatNumber } from "../format/format.ts";
@@ -20,19 +21,7 @@ const REFRESH_MS = 2_000;
 const PERMISSION = "runtime:manage";
 
 /** A service, as the runtime describes it. */
-interface Service {
-  id: string;
-  label: string;
-  kind: "platform" | "project";
-  state: "up" | "degraded" | "starting" | "restarting" | "stopping" | "stopped";
-  detail: string;
-  url: string;
-  pid: number | null;
-  started_at: string | null;
-  restarts: number;
-  last_failure: string | null;
-  listeners: { name: string; host: string; port: number }[];
-}
+type Service = Answer<"runtime", "GET /services">["items"][number];
 type Operation = "restart" | "stop" | "start";
 
 const KINDS: Readonly<Record<Service["state"], StateKind>> = {
@@ -142,7 +131,7 @@ export function ServicesPage() {
 }
 
 async function listServices(): Promise<Service[]> {
-  const { items } = await callService<{ items: Service[] }>("runtime", "/services");
+  const { items } = await callService<Answer<"runtime", "GET /services">>("runtime", "/services");
   return items.map((one) => ({
     ...one,
     label: `${one.label.charAt(0).toUpperCase()}${one.label.slice(1)}`,

@@ -1,4 +1,5 @@
 // Addresses of the services' listeners, file and program of `platform up`: for the commands that pages show.
+import type { Answer } from "../contract/answer.ts";
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { ApiFailure } from "../api/api.ts";
@@ -24,12 +25,7 @@ const DEFAULT_PORTS: Readonly<Record<ListenerName, number>> = {
 export const DEFAULT_TENANT = "main";
 
 /** Texts of `platform up` for a terminal in its working directory. */
-interface RuntimeHints {
-  /** File with the generated keys. */
-  readonly credentials: string;
-  /** Command that shares port 3000. */
-  readonly share: string;
-}
+type RuntimeHints = Answer<"runtime", "GET /services">["hints"];
 
 /** Undefined until they are loaded, and for users who may not read them. */
 export const hints = signal<RuntimeHints | undefined>(undefined);
@@ -99,15 +95,11 @@ export function isListenerSecure(name: ListenerName): boolean {
 }
 
 async function loadListeners(): Promise<void> {
-  interface ServiceListeners {
-    id: string;
-    listeners: { name: string; port: number }[];
-  }
   try {
-    const { items, hints: shown } = await callService<{
-      items: ServiceListeners[];
-      hints: RuntimeHints;
-    }>("runtime", "/services");
+    const { items, hints: shown } = await callService<Answer<"runtime", "GET /services">>(
+      "runtime",
+      "/services",
+    );
     hints.value = shown;
     const entries = items.flatMap(({ id, listeners }) =>
       listeners.map(({ name, port }): [string, Listener] => {

@@ -1,4 +1,5 @@
 // Operations that the policies of storage deny the session: their buttons are disabled, with the missing action.
+import type { Answer } from "../contract/answer.ts";
 import { withQuery } from "../api/api.ts";
 import { callService } from "../session/session.ts";
 import { useLoad } from "../view/load.ts";
@@ -35,7 +36,7 @@ export function useBucketDenials(bucket: string): FindDenial<string> {
 
 function useDenials(path: string): FindDenial<string> {
   const loaded = useLoad(path, (signal) =>
-    callService<{ denied: Readonly<Record<string, string>> }>("vault", path, { signal }),
+    callService<Answer<"vault", "GET /buckets/{bucket}/permissions">>("vault", path, { signal }),
   );
   const denied = loaded.data.value?.denied ?? {};
   return (operation) => {

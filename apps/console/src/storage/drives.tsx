@@ -1,4 +1,5 @@
 // Drives with their space, and the upkeep of stored files: the check of all of them, damage, garbage.
+import type { Answer } from "../contract/answer.ts";
 import { formatBytes, formatMoment, formatNumber } from "../format/format.ts";
 import { callService } from "../session/session.ts";
 import { useCommands, useCrumbs } from "../stage/stage.ts";
@@ -13,35 +14,11 @@ import { t } from "../words/words.ts";
 
 const EVERY_MS = 3_000;
 
-interface Drive {
-  slot: number;
-  folder: string;
-  state: "present" | "healing" | "absent";
-  reason: string | null;
-  total_bytes: number | null;
-  free_bytes: number | null;
-}
+type Drive = Answer<"vault", "GET /drives">["drives"][number];
 
-interface Scrub {
-  state: "idle" | "running";
-  progress: { files_done: number; files_total: number; bytes_done: number } | null;
-  last: {
-    ended_at: string;
-    files: number;
-    bytes: number;
-    healed: number;
-    damaged: number;
-    missing: number;
-  } | null;
-}
+type Scrub = Maintenance["scrub"];
 
-interface Maintenance {
-  scrub: Scrub;
-  garbage_bytes: number;
-  quarantine: { files: number; bytes: number };
-  damaged_rows: number;
-  corrupt_blocks: number;
-}
+type Maintenance = Answer<"vault", "GET /maintenance">;
 
 const KINDS: Readonly<Record<Drive["state"], StateKind>> = {
   present: "ok",
@@ -54,7 +31,7 @@ export function DrivesPage() {
   useCrumbs([{ label: t("Storage") }, { label: t("Drives") }]);
   const drives = useLoad(
     "drives",
-    async () => (await callService<{ drives: Drive[] }>("vault", "/drives")).drives,
+    async () => (await callService<Answer<"vault", "GET /drives">>("vault", "/drives")).drives,
     EVERY_MS,
   );
   const upkeep = useLoad(

@@ -1,4 +1,5 @@
 // Subscriptions of all buckets: where events go, and what became of the last ones.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { withQuery } from "../api/api.ts";
 import {
@@ -26,44 +27,13 @@ import { settingsHref } from "./setting.ts";
 const EVERY_MS = 3_000;
 const PAGE = 100;
 
-interface Try {
-  ended_at: string;
-  duration_ms: number;
-  event: string;
-  key: string;
-  attempt: number;
-  outcome: "delivered" | "failed" | "abandoned";
-  reason?: string;
-  status?: number;
-  next_at?: string;
-}
+type Try = Subscription["tries"][number];
 
-interface Subscription {
-  id: string;
-  bucket: string;
-  events: string[];
-  webhook?: string;
-  stomp?: { url: string; destination: string };
-  filter: { prefix?: string; suffix?: string };
-  waiting: number;
-  has_more: boolean;
-  delivered: number;
-  failed: number;
-  abandoned: number;
-  tries: Try[];
-}
+type Subscription = Page["items"][number];
 
-interface TestResult {
-  outcome: "delivered" | "failed";
-  duration_ms: number;
-  status?: number;
-  reason?: string;
-}
+type TestResult = Answer<"vault", "POST /events/test">;
 
-interface Page {
-  items: Subscription[];
-  next_cursor: string | null;
-}
+type Page = Answer<"vault", "GET /events/deliveries">;
 
 /** The page. */
 export function EventsPage() {

@@ -1,4 +1,5 @@
 // Background work of storage: what runs and how far it is, how the last rounds ended; rounds are started and cancelled.
+import type { Answer } from "../contract/answer.ts";
 import { segment } from "../api/api.ts";
 import {
   formatAgo,
@@ -22,33 +23,14 @@ import { t } from "../words/words.ts";
 
 const EVERY_MS = 2_000;
 
-interface Job {
-  kind: string;
-  state: "idle" | "running" | "cancelling";
-  started_at: string | null;
-  progress: {
-    unit: "files" | "buckets";
-    done: number;
-    total: number | null;
-    bytes: number | null;
-  } | null;
-  next_at: string | null;
-  actions: ("start" | "cancel")[];
-  last: {
-    started_at: string;
-    ended_at: string;
-    outcome: "completed" | "cancelled" | "failed";
-    reason: string | null;
-    counts: Record<string, number>;
-  } | null;
-}
+type Job = Answer<"vault", "GET /jobs">["items"][number];
 
 /** The page. */
 export function JobsPage() {
   useCrumbs([{ label: t("Storage") }, { label: t("Jobs") }]);
   const loaded = useLoad(
     "jobs",
-    async () => (await callService<{ items: Job[] }>("vault", "/jobs")).items,
+    async () => (await callService<Answer<"vault", "GET /jobs">>("vault", "/jobs")).items,
     EVERY_MS,
   );
   const jobs = loaded.data.value ?? [];

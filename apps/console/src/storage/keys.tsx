@@ -1,4 +1,5 @@
 // Access keys of storage and their users.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { segment } from "../api/api.ts";
 import { callService } from "../session/session.ts";
@@ -16,13 +17,7 @@ import { NameDialog } from "./name-dialog.tsx";
 import { NewStorageKey } from "./new-key.tsx";
 import { ADMINISTER } from "./permission.ts";
 
-interface AccessKey {
-  access_key: string;
-  user: string;
-  enabled: boolean;
-  description?: string;
-  created_at?: string;
-}
+type AccessKey = Answer<"vault", "GET /keys">["keys"][number];
 
 /** The page. */
 export function KeysPage() {
@@ -31,7 +26,7 @@ export function KeysPage() {
   const [deleted, setDeleted] = useState<string | undefined>(undefined);
   const keys = useLoad(
     "keys",
-    async () => (await callService<{ keys: AccessKey[] }>("vault", "/keys")).keys,
+    async () => (await callService<Answer<"vault", "GET /keys">>("vault", "/keys")).keys,
   );
   const newKey = (): void => setOpen("key");
   const newUser = (): void => setOpen("user");

@@ -1,4 +1,5 @@
 // A new access key of a user of storage.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { ApiFailure, segment } from "../api/api.ts";
 import { callService } from "../session/session.ts";
@@ -7,10 +8,7 @@ import { FormDialog, STAY_OPEN } from "../view/dialog.tsx";
 import { SecretDialog } from "../view/secret.tsx";
 import { t } from "../words/words.ts";
 
-interface CreatedKey {
-  access_key: string;
-  secret_key: string;
-}
+type CreatedKey = Answer<"vault", "POST /keys">;
 
 /** Creates a key, and the user if it does not exist; shows the secret once. */
 export function NewStorageKey(props: { onClose: () => void; onCreated?: () => void }) {

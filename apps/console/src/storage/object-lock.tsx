@@ -1,4 +1,5 @@
 // Retention and legal hold of an object or a version.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { send } from "../api/api.ts";
 import { onlyIf, type Versioned } from "../api/versioned.ts";
@@ -14,17 +15,10 @@ import { KnownValueConflict, readValue, useKnownValue } from "./known-value.tsx"
 const DAY_MS = 86_400_000;
 
 /** A retention. */
-export interface Retention {
-  mode: "GOVERNANCE" | "COMPLIANCE";
-  until: string;
-}
+type Retention = NonNullable<Answer<"vault", "GET /buckets/{bucket}/object">["retention"]>;
 
 /** The retention as its dialog reads it; without one both are null. */
-interface StoredRetention {
-  mode: Retention["mode"] | null;
-  until: string | null;
-  version: string | null;
-}
+type StoredRetention = Answer<"vault", "GET /buckets/{bucket}/object/retention">;
 
 /** Properties of the section. */
 interface ObjectLockProps {

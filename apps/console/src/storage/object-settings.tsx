@@ -1,4 +1,5 @@
 // Tags and locks of an object or a version.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { withQuery } from "../api/api.ts";
 import type { Versioned } from "../api/versioned.ts";
@@ -10,7 +11,7 @@ import { attempt } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 import { KnownValueConflict, readValue, useKnownValue } from "./known-value.tsx";
 import type { FindDenial } from "./denials.ts";
-import { ObjectLock, type Retention } from "./object-lock.tsx";
+import { ObjectLock } from "./object-lock.tsx";
 import { bucketPath, objectPath } from "./objects.ts";
 import { type Tag, TagDialog } from "./tag-dialog.tsx";
 
@@ -18,20 +19,10 @@ import { type Tag, TagDialog } from "./tag-dialog.tsx";
 const TAGS_MAX = 10;
 
 /** Members of the description that are used here. */
-interface Described {
-  version: string;
-  /** Null if the session may not read them. */
-  tags: Record<string, string> | null;
-  retention: Retention | null;
-  legal_hold: boolean;
-}
+type Described = Answer<"vault", "GET /buckets/{bucket}/object">;
 
 /** Tags as their dialog reads them. */
-interface StoredTags {
-  tags: Tag[];
-  /** Null in buckets that never had versions. */
-  version: string | null;
-}
+type StoredTags = Answer<"vault", "GET /buckets/{bucket}/object/tags">;
 
 /** The sections. */
 export function ObjectSettings(props: {

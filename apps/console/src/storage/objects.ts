@@ -1,41 +1,14 @@
 // Buckets and objects in the API of storage, and their addresses in the console.
+import type { Answer } from "../contract/answer.ts";
 import { segment, withQuery } from "../api/api.ts";
 import { api, callService } from "../session/session.ts";
 import type { FolderPage } from "./folder-list.ts";
 
 /** A bucket with its use. */
-export interface Bucket {
-  name: string;
-  created_at: string;
-  region: string;
-  versioning: "Unset" | "Enabled" | "Suspended";
-  object_lock: boolean;
-  has_public_policy: boolean;
-  /** Names of the settings that are set. */
-  settings: string[];
-  objects: number;
-  versions: number;
-  delete_markers: number;
-  bytes: number;
-  uploads: number;
-  upload_bytes: number;
-  quota: { max_bytes: number | null; max_objects: number | null } | null;
-}
+export type Bucket = Answer<"vault", "GET /buckets/{bucket}">;
 
 /** An object, or one of its versions. */
-export interface StoredObject {
-  key: string;
-  size: number;
-  etag: string;
-  modified_at: string;
-  storage_class: string;
-  version?: string;
-  is_latest?: boolean;
-  is_delete_marker?: boolean;
-  /** Of a version, if it has one and the session may read it. */
-  retention?: { mode: "GOVERNANCE" | "COMPLIANCE"; until: string };
-  legal_hold?: true;
-}
+export type StoredObject = Answer<"vault", "GET /buckets/{bucket}/objects">["items"][number];
 
 /** A page of a listing. */
 type ObjectPage = FolderPage<StoredObject>;
@@ -72,7 +45,7 @@ export async function listBuckets(signal: AbortSignal): Promise<Bucket[]> {
   let cursor: string | undefined;
   do {
     const query = { detail: true, limit: 200, cursor };
-    const page = await callService<{ items: Bucket[]; next_cursor: string | null }>(
+    const page = await callService<Exclude<Answer<"vault", "GET /buckets">, string[]>>(
       "vault",
       withQuery("/buckets", query),
       { signal },
@@ -107,7 +80,7 @@ export async function deleteObjects(
   bucket: string,
   objects: readonly { key: string; version?: string }[],
 ): Promise<{ key: string; message: string }[]> {
-  const { errors } = await callService<{ errors: { key: string; message: string }[] }>(
+  const { errors } = await callService<Answer<"vault", "POST /buckets/{bucket}/delete">>(
     "vault",
     bucketPath(bucket, "/delete"),
     { method: "POST", json: { objects } },

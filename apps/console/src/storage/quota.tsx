@@ -1,4 +1,5 @@
 // The quota of a bucket.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { call } from "../api/api.ts";
 import { onlyIf, readVersioned, type Versioned } from "../api/versioned.ts";
@@ -56,7 +57,7 @@ interface DialogProps {
 
 function QuotaDialog(props: DialogProps) {
   const loaded = useLoad(`quota ${props.name}`, (signal) =>
-    readVersioned<Quota>(pathOf(props.name), signal),
+    readVersioned<Answer<"vault", "GET /buckets/{bucket}/quota">>(pathOf(props.name), signal),
   );
   return <Loading of={loaded}>{(stored) => <QuotaForm {...props} stored={stored} />}</Loading>;
 }

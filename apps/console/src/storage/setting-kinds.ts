@@ -1,4 +1,5 @@
 // Settings that are edited as JSON: an example of each, and the consequences of a change.
+import type { Answer } from "../contract/answer.ts";
 import { formatNumber } from "../format/format.ts";
 import { callService } from "../session/session.ts";
 import { t } from "../words/words.ts";
@@ -111,10 +112,14 @@ async function describePolicy(bucket: Bucket, document: unknown): Promise<Conseq
     ];
   }
   const path = bucketPath(bucket.name, "/config/policy/check");
-  const check = await callService<{ is_public: boolean }>("vault", path, {
-    method: "POST",
-    json: document,
-  });
+  const check = await callService<Answer<"vault", "POST /buckets/{bucket}/config/policy/check">>(
+    "vault",
+    path,
+    {
+      method: "POST",
+      json: document,
+    },
+  );
   if (check.is_public) {
     return [
       {

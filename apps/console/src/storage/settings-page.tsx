@@ -1,4 +1,5 @@
 // The settings of a bucket: versions, lock, tags and quota as forms, the others as JSON.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { callService } from "../session/session.ts";
 import { useCrumbs } from "../stage/stage.ts";
@@ -131,10 +132,7 @@ function Versioning({ bucket, deny, onSaved }: PartProps) {
   );
 }
 
-interface LockDocument {
-  ObjectLockEnabled: "Enabled";
-  Rule?: { DefaultRetention: { Mode: string; Days?: number; Years?: number } };
-}
+type LockDocument = Answer<"vault", "GET /buckets/{bucket}/config/lock">;
 
 function Lock({ bucket, deny, onSaved }: PartProps) {
   const loaded = useLoad(`lock ${bucket.name}`, (signal) =>
@@ -159,7 +157,7 @@ function Lock({ bucket, deny, onSaved }: PartProps) {
     >
       <Loading of={loaded}>
         {(stored) => {
-          const rule = (stored.document as LockDocument | undefined)?.Rule?.DefaultRetention;
+          const rule = readRule(stored);
           return (
             <>
               <Facts>
@@ -184,9 +182,14 @@ function Lock({ bucket, deny, onSaved }: PartProps) {
   );
 }
 
-function describeRetention(rule: { Mode: string; Days?: number; Years?: number } | undefined) {
+function readRule({ document }: StoredSetting) {
+  const { Rule: rule }: LockDocument = document ?? {};
+  return rule?.DefaultRetention;
+}
+
+function describeRetention(rule: ReturnType<typeof readRule>) {
   if (rule === undefined) return t("not locked");
-  const { Mode: mode, Days: days, Years: years } = rule;
+  const { Mode: mode = "", Days: days, Years: years } = rule;
   return days === undefined
     ? t("locked for {n} years ({mode})", { n: years ?? 0, mode })
     : t("locked for {n} days ({mode})", { n: days, mode });
@@ -196,7 +199,7 @@ function LockDialog(
   props: Omit<PartProps, "deny"> & { stored: StoredSetting; onClose: () => void },
 ) {
   const { bucket, stored } = props;
-  const rule = (stored.document as LockDocument | undefined)?.Rule?.DefaultRetention;
+  const rule = readRule(stored);
   const [mode, setMode] = useState(rule?.Mode ?? "");
   const [unit, setUnit] = useState(rule?.Years === undefined ? "Days" : "Years");
   const [count, setCount] = useState(String(rule?.Years ?? rule?.Days ?? 30));
@@ -252,9 +255,7 @@ function LockDialog(
   );
 }
 
-interface TagDocument {
-  TagSet: { Key: string; Value: string }[];
-}
+type TagDocument = Answer<"vault", "GET /buckets/{bucket}/config/tags">;
 
 function Tags({ bucket, deny, onSaved }: PartProps) {
   const loaded = useLoad(`tags ${bucket.name}`, (signal) =>
@@ -272,7 +273,7 @@ function Tags({ bucket, deny, onSaved }: PartProps) {
     >
       <Loading of={loaded}>
         {({ document, etag }) => {
-          const set = (document as TagDocument | undefined)?.TagSet ?? [];
+          const { TagSet: set = [] }: TagDocument = document ?? {};
           return (
             <>
               <p class="tags">
@@ -284,7 +285,7 @@ function Tags({ bucket, deny, onSaved }: PartProps) {
               {isOpen && (
                 <TagDialog
                   title={t("Tags of {name}", { name: bucket.name })}
-                  tags={set.map(({ Key: key, Value: value }) => ({ key, value }))}
+                  tags={set.map(({ Key: key = "", Value: value = "" }) => ({ key, value }))}
                   tagsMax={TAGS_MAX}
                   onClose={() => {
                     setOpen(false);

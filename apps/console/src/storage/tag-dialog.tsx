@@ -1,4 +1,5 @@
 // A dialog for the tags of a bucket or an object.
+import type { Answer } from "../contract/answer.ts";
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { Action } from "../view/controls.tsx";
@@ -6,10 +7,7 @@ import { FormDialog } from "../view/dialog.tsx";
 import { t } from "../words/words.ts";
 
 /** A tag. */
-export interface Tag {
-  key: string;
-  value: string;
-}
+export type Tag = Answer<"vault", "GET /buckets/{bucket}/object/tags">["tags"][number];
 
 const KEY_MAX = 128;
 const VALUE_MAX = 256;

@@ -1,36 +1,17 @@
 // Captured requests as the relay describes them, and their text forms.
+import type { Answer } from "../contract/answer.ts";
 
 /** A request in the list. */
-export interface Captured {
-  id: string;
-  method: string;
-  path: string;
-  status: number;
-  latency_ms: number;
-  timestamp: string;
-  state: "open" | "complete" | "broken";
-  client: string;
-  error: string;
-  request_bytes: number;
-  response_bytes: number;
-  replay_of?: string;
-}
+export type Captured = Omit<Exchange, "request" | "response">;
 
 /** The captured part of a body. */
-export interface Body {
-  encoding: "utf8" | "base64";
-  text: string;
-  bytes: number;
-  truncated: boolean;
-  /** Content-Encoding that was removed. */
-  decoded?: string;
-}
+export type Body = NonNullable<Exchange["request"]>["body"];
 
 /** A request with its messages. */
-export interface Exchange extends Captured {
-  request: { line: string; headers: [string, string][]; body: Body } | null;
-  response: { status: number; reason: string; headers: [string, string][]; body: Body } | null;
-}
+export type Exchange = Exclude<
+  Answer<"tunnel", "GET /tunnels/{id}/requests/{reqID}">,
+  { log: unknown }
+>;
 
 /** Fields that curl or the relay set themselves. */
 const SKIPPED =

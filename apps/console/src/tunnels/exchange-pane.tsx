@@ -1,4 +1,5 @@
 // One captured request: its messages, its replays, and a form that sends it again.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { segment } from "../api/api.ts";
 import { formatBytes, formatMoment, formatTime } from "../format/format.ts";
@@ -37,7 +38,7 @@ export function ExchangePane(props: {
     callService<Exchange>("tunnel", `${path}/requests/${segment(id)}`),
   );
   const replay = async (json: object): Promise<void> => {
-    const answer = await callService<{ response_status: number; request_id: string }>(
+    const answer = await callService<Answer<"tunnel", "POST /tunnels/{id}/replay/{reqID}">>(
       "tunnel",
       `${path}/replay/${segment(id)}`,
       { method: "POST", json },

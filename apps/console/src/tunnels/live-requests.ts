@@ -1,4 +1,5 @@
 // The live list of captured requests: pages of the API, and what the stream adds while it is shown.
+import type { Answer } from "../contract/answer.ts";
 import { signal } from "@preact/signals";
 import { segment, withQuery, type ApiFailure } from "../api/api.ts";
 import { LiveSocket } from "../live/live-socket.ts";
@@ -12,10 +13,7 @@ const ROWS_MAX = 1_000;
 /** Requests that the stream has left out are loaded after this time. */
 const CATCH_UP_MS = 1_000;
 
-interface Page {
-  requests: Captured[];
-  next_cursor: string | null;
-}
+type Page = Exclude<Answer<"tunnel", "GET /tunnels/{id}/requests">, { log: unknown }>;
 
 /** The filter; empty members accept everything. */
 export interface RequestFilter {

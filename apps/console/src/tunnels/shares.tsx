@@ -1,4 +1,5 @@
 // Share links of a tunnel: who can open it without other credentials, and until when.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { segment } from "../api/api.ts";
 import { formatMoment } from "../format/format.ts";
@@ -15,13 +16,7 @@ import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
 import { ShareDialog } from "./tunnels.tsx";
 
-interface Share {
-  id: string;
-  one_time: boolean;
-  status: "active" | "used" | "revoked";
-  created_at: string;
-  expires_at: string;
-}
+type Share = Answer<"tunnel", "GET /tunnels/{id}/shares">["shares"][number];
 
 /** The page. */
 export function SharesPage({ id }: { id: string }) {
@@ -35,7 +30,9 @@ export function SharesPage({ id }: { id: string }) {
   const path = `/tunnels/${segment(id)}`;
   const loaded = useLoad(
     id,
-    async () => (await callService<{ shares: Share[] }>("tunnel", `${path}/shares`)).shares,
+    async () =>
+      (await callService<Answer<"tunnel", "GET /tunnels/{id}/shares">>("tunnel", `${path}/shares`))
+        .shares,
   );
   return (
     <Split>

@@ -1,4 +1,5 @@
 // All tunnels, and share links.
+import type { Answer } from "../contract/answer.ts";
 import { useState } from "preact/hooks";
 import { segment } from "../api/api.ts";
 import { formatAgo, formatMoment } from "../format/format.ts";
@@ -22,17 +23,7 @@ const EVERY_MS = 2_000;
 const OPEN = "tunnel:open";
 
 /** A tunnel. */
-export interface Tunnel {
-  id: string;
-  url: string;
-  connected: boolean;
-  kind: "http" | "tcp";
-  target: string;
-  auth_required: boolean;
-  subject: string;
-  created_at: string;
-  last_seen_at: string;
-}
+export type Tunnel = Answer<"tunnel", "GET /tunnels">["tunnels"][number];
 
 /** The page. */
 export function TunnelsPage() {
@@ -42,7 +33,7 @@ export function TunnelsPage() {
   useListeners();
   const loaded = useLoad(
     "tunnels",
-    async () => (await callService<{ tunnels: Tunnel[] }>("tunnel", "/tunnels")).tunnels,
+    async () => (await callService<Answer<"tunnel", "GET /tunnels">>("tunnel", "/tunnels")).tunnels,
     EVERY_MS,
   );
   return (

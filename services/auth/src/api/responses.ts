@@ -187,8 +187,19 @@ export const userPermissionsAnswer = z.object({
   ),
 });
 
-/** Metadata of RFC 7591. */
-export const client = z.record(z.string(), z.unknown()).meta({ id: "Client" });
+/** Metadata of RFC 7591, with members of the platform; others are those of OpenID Connect. The core returns it untyped. */
+export const client: z.ZodType<Record<string, unknown>, Record<string, unknown>> = z
+  .looseObject({
+    client_id: z.string(),
+    client_name: z.string().optional(),
+    client_secret: z.string().optional(),
+    grant_types: z.array(z.string()),
+    redirect_uris: z.array(z.string()),
+    scope: z.string().optional(),
+    token_endpoint_auth_method: z.string().optional(),
+    first_party: z.boolean().optional(),
+  })
+  .meta({ id: "Client" });
 /** A page of clients. */
 export const clientsAnswer = z.object({ clients: z.array(client).readonly(), next_cursor: cursor });
 
@@ -228,7 +239,10 @@ export const role = z
 export const rolesAnswer = z.object({ roles: z.array(role).readonly() });
 
 /** Roles of a subject, with `user_id`, `group_id` or `client_id`; effective permissions of users and clients. */
-export const bindingAnswer = z.looseObject({
+export const bindingAnswer = z.object({
+  user_id: z.string().optional(),
+  group_id: z.string().optional(),
+  client_id: z.string().optional(),
   roles: texts,
   effective_permissions: texts.optional(),
 });
@@ -277,12 +291,16 @@ export const invitationsAnswer = z.object({
 export const eventsAnswer = z.object({
   events: z
     .array(
-      z.looseObject({
+      z.object({
         seq: z.int(),
         at: time,
         action: z.string(),
+        outcome: z.enum(["success", "failure"]),
         actor: z.string(),
+        target: z.string(),
+        ip: z.string(),
         detail: z.unknown(),
+        hash: z.string().meta({ description: "Covers the event and the hash before it." }),
       }),
     )
     .readonly(),

@@ -83,10 +83,11 @@ export function createInboxRoutes(inbox: Inbox | undefined): ApiRoute[] {
       method: "GET",
       path: "/api/v1/inbox/{id}",
       summary: "Read a message",
-      answer: inboxItem.extend(parsedMail.partial().shape),
+      answer: inboxItem.extend(parsedMail.shape),
       handle: async ({ params }) => {
         const row = await read(params["id"]!);
-        if (row.channel === "sms") return { ...toSummary(row), text: toText(row) };
+        if (row.channel === "sms")
+          return { ...toSummary(row), headers: [], text: toText(row), attachments: [] };
         return { ...toSummary(row), ...(await parseMail(row.content)) };
       },
     }),

@@ -137,7 +137,8 @@ async function sendItem(
     const { status, ...problem } = toProblem(toPlatformError(error), {
       traceId: context.span.context.traceId,
     });
-    return { code: status, status: String(problem["delivery_status"] ?? "failed"), problem };
+    const delivery = problem["delivery_status"];
+    return { code: status, status: typeof delivery === "string" ? delivery : "failed", problem };
   }
 }
 

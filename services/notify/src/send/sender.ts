@@ -90,7 +90,7 @@ export class Sender {
     const span = this.#options.tracer.startSpan({ name: "notify.send", parent, attributes });
     try {
       const answer = await this.#sendWithKey(request, { ...context, span });
-      span.setAttribute("notify.status", String(answer.body["status"]));
+      span.setAttribute("notify.status", answer.body.status);
       return answer;
     } catch (error) {
       span.setStatus("error");

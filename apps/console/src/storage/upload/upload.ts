@@ -1,4 +1,5 @@
 // One upload: a file that becomes an object, in parts that are retried and resumed one by one.
+import type { Answer } from "../../contract/answer.ts";
 import { signal } from "@preact/signals";
 import { ApiFailure, send, sendBlob, withQuery } from "../../api/api.ts";
 import { api, callService } from "../../session/session.ts";
@@ -175,7 +176,7 @@ export class Upload {
   async #resume(stop: AbortSignal): Promise<string> {
     const { bucket, key, file } = this.options;
     const path = bucketPath(bucket, "/uploads");
-    const found = await callService<{ items: { upload_id: string; key: string }[] }>(
+    const found = await callService<Answer<"vault", "GET /buckets/{bucket}/uploads">>(
       "vault",
       withQuery(path, { prefix: key, limit: 100 }),
       { signal: stop },
@@ -184,11 +185,15 @@ export class Upload {
     if (earlier !== undefined && (await this.#adopt(earlier.upload_id, stop))) {
       return earlier.upload_id;
     }
-    const created = await callService<{ upload_id: string }>("vault", path, {
-      method: "POST",
-      json: { key, ...(file.type === "" ? {} : { content_type: file.type }) },
-      signal: stop,
-    });
+    const created = await callService<Answer<"vault", "POST /buckets/{bucket}/uploads">>(
+      "vault",
+      path,
+      {
+        method: "POST",
+        json: { key, ...(file.type === "" ? {} : { content_type: file.type }) },
+        signal: stop,
+      },
+    );
     return created.upload_id;
   }
 
@@ -199,10 +204,11 @@ export class Upload {
     let after = 0;
     let isAny = false;
     for (let page = 0; page * PAGE_PARTS < this.parts.length; page += 1) {
-      const found = await callService<{
-        parts: { part: number; etag: string; size: number }[];
-        next_part: number | null;
-      }>("vault", withQuery(base, { after }), { signal: stop });
+      const found = await callService<Answer<"vault", "GET /buckets/{bucket}/uploads/{upload}">>(
+        "vault",
+        withQuery(base, { after }),
+        { signal: stop },
+      );
       for (const { part, etag, size } of found.parts) {
         const own = this.parts[part - 1];
         if (own === undefined || own.end - own.start !== size) continue;
@@ -236,11 +242,15 @@ export class Upload {
     const path = withQuery(bucketPath(bucket, "/object"), { key, content_type: file.type });
     const [part] = this.parts;
     try {
-      const { etag } = await sendBlob<{ etag: string }>(api("vault", path), file, {
-        headers: this.#conditions(),
-        signal: stop,
-        onProgress: (bytes) => (part!.sent = Math.min(bytes, file.size)),
-      });
+      const { etag } = await sendBlob<Answer<"vault", "PUT /buckets/{bucket}/objects/{key}">>(
+        api("vault", path),
+        file,
+        {
+          headers: this.#conditions(),
+          signal: stop,
+          onProgress: (bytes) => (part!.sent = Math.min(bytes, file.size)),
+        },
+      );
       return etag;
     } catch (error) {
       const isConflict = error instanceof ApiFailure && error.status === 412;
@@ -255,7 +265,9 @@ export class Upload {
   async #sendRange(part: UploadPart, stop: AbortSignal): Promise<string> {
     const bytes = this.options.file.slice(part.start, part.end);
     const path = api("vault", `${this.#uploadPath()}/${part.part}`);
-    const { etag } = await sendBlob<{ etag: string }>(path, bytes, {
+    const { etag } = await sendBlob<
+      Answer<"vault", "PUT /buckets/{bucket}/uploads/{upload}/{part}">
+    >(path, bytes, {
       signal: stop,
       onProgress: (sent) => (part.sent = Math.min(sent, bytes.size)),
     });

@@ -13,6 +13,8 @@ interface Endpoint {
   parameters?: readonly string[];
   /** JSON instead of a form. */
   isJson?: true;
+  /** Type of the response; default JSON. */
+  mediaType?: string;
   /** Responds with a page or a redirect. */
   isPage?: true;
 }
@@ -50,7 +52,13 @@ const ENDPOINTS: readonly Endpoint[] = [
         source: path.endsWith("openid-configuration") ? "OpenID Connect Discovery 1.0" : "RFC 8414",
       }) as const,
   ),
-  { method: "get", path: CORE_ROUTES.jwks, summary: "Public signing keys", source: "RFC 7517" },
+  {
+    method: "get",
+    path: CORE_ROUTES.jwks,
+    summary: "Public signing keys",
+    source: "RFC 7517",
+    mediaType: "application/jwk-set+json",
+  },
   ...(["get", "post"] as const).map(
     (method) =>
       ({
@@ -180,7 +188,7 @@ export function documentOAuth(document: JsonObject): JsonObject {
 }
 
 function describeEndpoint(endpoint: Endpoint): JsonObject {
-  const { method, path, summary, source, parameters = [], isJson, isPage } = endpoint;
+  const { method, path, summary, source, parameters = [], isJson, isPage, mediaType } = endpoint;
   const text = { schema: { type: "string" } };
   const inPath = path.endsWith("}")
     ? [{ name: "client_id", in: "path", required: true, ...text }]
@@ -222,9 +230,15 @@ function describeEndpoint(endpoint: Endpoint): JsonObject {
         description: "Success",
         ...(method === "delete"
           ? {}
-          : { content: { [isPage === true ? "text/html" : "application/json"]: { schema: {} } } }),
+          : { content: isPage === true ? { "text/html": {} } : describeAnswer(source, mediaType) }),
       },
+      ...(isPage === true ? { 303: { description: "Redirect" } } : {}),
       default: error,
     },
   };
+}
+
+function describeAnswer(source: string, mediaType = "application/json"): JsonObject {
+  const schema = { type: "object", description: `As defined by ${source}` };
+  return { [mediaType]: { schema } };
 }

@@ -126,7 +126,7 @@ function createGetRoute(
     access: "guarded",
     params,
     query: extendQuery(readQuery),
-    answer: bytes("application/octet-stream", { json: objectInfo }),
+    answer: bytes("*/*", { json: objectInfo }),
     problems: { ...OBJECT_PROBLEMS, 416: "The range is beyond the object." },
     handle: async (request) => {
       const { method, headers } = request;
