@@ -58,6 +58,7 @@ const PAGES = new Set(["gate /_platform/oidc/callback", "notify /unsubscribe/{to
 
 let platform: Platform;
 let documents: Record<Service, OpenApiDocument>;
+const compilers = new Map<Service, Ajv2020>();
 let examples: Record<string, Example>;
 
 before(async () => {
@@ -291,6 +292,16 @@ function addressOf({ service, path }: Operation): string {
   return search.size === 0 ? filled : `${filled}?${search.toString()}`;
 }
 
+/** Compiler with the document of a service, whose schemas of answers allow no members that they do not declare. */
+function compilerOf(service: Service): Ajv2020 {
+  const known = compilers.get(service);
+  if (known !== undefined) return known;
+  const compiler = new Ajv2020({ strict: false, logger: false, allErrors: true });
+  compiler.addSchema({ ...documents[service], $id: service });
+  compilers.set(service, compiler);
+  return compiler;
+}
+
 /** Faults of the answer; a success of an operation is in `answered`. */
 async function judge(operation: Operation, answered: Map<string, number>): Promise<string[]> {
   const { service, path, responses } = operation;
@@ -308,16 +319,13 @@ async function judge(operation: Operation, answered: Map<string, number>): Promi
   if (status >= 400 && PAGES.has(name) && type === "text/html") return [];
   if (media === undefined) return fail(`has the type ${type}`);
   if (media.schema === undefined || body === undefined) return [];
-  // Strict: the schemas of answers allow no members that they do not declare.
-  const ajv = new Ajv2020({ strict: false, logger: false, allErrors: true });
-  ajv.addSchema({ ...documents[service], $id: service });
   const pointer = ["paths", path, "get", "responses", String(status), "content", type, "schema"];
   const reference = pointer.map((part) => part.replaceAll("~", "~0").replaceAll("/", "~1"));
-  const validate = ajv.compile({
+  const validate = compilerOf(service).compile({
     $ref: `${service}#/${reference.map((part) => encodeURIComponent(part)).join("/")}`,
   });
   if (validate(body)) return [];
-  return fail(ajv.errorsText(validate.errors).slice(0, 500));
+  return fail(compilerOf(service).errorsText(validate.errors).slice(0, 500));
 }
 
 test("the committed documents, and the console's types of answers, are those of the services", () => {

@@ -77,8 +77,10 @@ function defineUnbuilt(method: ApiMethod, path: string, summary: string): ApiRou
     tag: "Not available yet",
     summary,
     bodyKind: "bytes",
-    problems: { 501: "Not available yet" },
+    // It never succeeds.
+    status: 501,
     answer: NO_BODY,
+    problems: { 501: "Not available yet" },
     handle: () => {
       throw new PlatformError("not_available_yet", `this endpoint is ${NOT_AVAILABLE_YET}`);
     },

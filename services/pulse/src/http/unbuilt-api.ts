@@ -21,8 +21,10 @@ export function createUnbuiltRoutes({ managers }: Pick<Admission, "managers">): 
       summary: `${what}: not available yet`,
       tag: "Not available yet",
       access: managers,
-      problems: { 501: "Not available yet" },
+      // It never succeeds.
+      status: 501,
       answer: NO_BODY,
+      problems: { 501: "Not available yet" },
       handle: () => {
         throw new PlatformError("not_available_yet", `${what} is not available yet.`);
       },

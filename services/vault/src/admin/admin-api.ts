@@ -166,8 +166,10 @@ function createMissingRoute([method, path, summary]: (typeof NOT_YET)[number]): 
     path,
     tag: "Not available yet",
     summary: `${summary}. Not available yet.`,
-    problems: { 501: "Not available yet" },
+    // It never succeeds.
+    status: 501,
     answer: NO_BODY,
+    problems: { 501: "Not available yet" },
     handle: () => {
       throw new PlatformError("not_available_yet", `${method} ${path} is not available yet.`);
     },
