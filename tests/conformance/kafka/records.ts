@@ -1,6 +1,12 @@
 // Records and their offsets.
 import assert from "node:assert/strict";
-import { encodeBatch } from "../../../packages/log/src/batch/index.ts";
+import { zstdCompressSync } from "node:zlib";
+import {
+  BATCH_HEADER_BYTES,
+  encodeBatch,
+  readBatchHeader,
+  sealBatch,
+} from "../../../packages/log/src/batch/index.ts";
 import { ERROR_CODES } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
 import {
   deleteRecords,
@@ -311,7 +317,10 @@ export const recordCases: readonly Case[] = [
       "UNSUPPORTED_COMPRESSION_TYPE where the client cannot know zstd",
       async (scene) => {
         const topic = await scene.createTopic();
-        const batch = encodeBatch([record], { attributes: 4 });
+        const plain = encodeBatch([record]);
+        const section = zstdCompressSync(plain.subarray(BATCH_HEADER_BYTES));
+        const batch = Buffer.concat([plain.subarray(0, BATCH_HEADER_BYTES), section]);
+        sealBatch(batch, { ...readBatchHeader(plain)!, attributes: 4 });
         const sent = await send({ ...scene, version: 9 }, topic.name, [batch]);
         assert.equal(sent.errorCode, 0);
         assert.equal((await read(scene, topic)).errorCode, ERROR_CODES.unsupportedCompressionType);

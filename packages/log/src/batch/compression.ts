@@ -8,9 +8,9 @@ import {
   readBatchHeader,
   type BatchHeader,
 } from "./header.ts";
-import { decodeLz4 } from "./lz4.ts";
+import { boundLz4Length, decodeLz4 } from "./lz4.ts";
 import { decodeRecordSection, type StoredRecord } from "./records.ts";
-import { decodeSnappy } from "./snappy.ts";
+import { decodeSnappy, readSnappyLength } from "./snappy.ts";
 
 /** Default bound of the decompressed size of a batch. */
 export const DECOMPRESSED_BYTES_MAX_DEFAULT = 64 * 1024 * 1024;
@@ -22,7 +22,8 @@ export interface DecodedBatch {
 }
 
 /**
- * Decodes the batch at the start of `bytes`. gzip and zstd run outside the event loop; snappy and lz4 run inside it.
+ * Decodes the batch at the start of `bytes`. gzip and zstd run outside the event loop, snappy and lz4 in it,
+ * with pauses.
  * Throws `corrupt` if the checksum does not match, `invalid-batch`, or `too-large` past `bytesMax` decompressed bytes.
  */
 export async function decodeBatch(
@@ -40,11 +41,47 @@ export async function decodeBatch(
   return { header, records: decodeRecordSection(header, plain) };
 }
 
+/** A batch and its decompressed record section. */
+export interface UnpackedBatch {
+  header: BatchHeader;
+  section: Buffer;
+}
+
+/** Decompresses the batch at the start of `bytes`, as `decodeBatch` does, but does not verify its checksum. */
+export async function unpackBatch(
+  bytes: Buffer,
+  bytesMax = DECOMPRESSED_BYTES_MAX_DEFAULT,
+): Promise<UnpackedBatch> {
+  const { header, section } = splitBatch(bytes);
+  return { header, section: await decompress(header, section, bytesMax) };
+}
+
+/** As `unpackBatch`, for an uncompressed batch; `undefined` if it is compressed. */
+export function unpackPlainBatch(bytes: Buffer): UnpackedBatch | undefined {
+  const batch = splitBatch(bytes);
+  return compressionOf(batch.header.attributes) === "none" ? batch : undefined;
+}
+
+/** Upper bound of the decompressed size of the records, without decompressing them; infinite for gzip and zstd. */
+export function boundSectionBytes(bytes: Buffer): number {
+  const { header, section } = splitBatch(bytes);
+  switch (compressionOf(header.attributes)) {
+    case "none":
+      return section.length;
+    case "snappy":
+      return readSnappyLength(section);
+    case "lz4":
+      return boundLz4Length(section);
+    default:
+      return Infinity;
+  }
+}
+
 /** Decodes an uncompressed batch synchronously; `undefined` if it is compressed (see `decodeBatch`). */
 export function decodePlainBatch(bytes: Buffer): DecodedBatch | undefined {
-  const { header, section } = splitBatch(bytes);
-  if (compressionOf(header.attributes) !== "none") return undefined;
-  return { header, records: decodeRecordSection(header, section) };
+  const plain = unpackPlainBatch(bytes);
+  if (plain === undefined) return undefined;
+  return { header: plain.header, records: decodeRecordSection(plain.header, plain.section) };
 }
 
 /** Splits concatenated batches; an incomplete last batch is left out. */
@@ -57,7 +94,7 @@ export function* splitBatches(bytes: Buffer): Generator<Buffer> {
   }
 }
 
-function splitBatch(bytes: Buffer): { header: BatchHeader; section: Buffer } {
+function splitBatch(bytes: Buffer): UnpackedBatch {
   const header = readBatchHeader(bytes);
   if (header === undefined || header.bytes > bytes.length) {
     throw new LogError("invalid-batch", "not a record batch: truncated");

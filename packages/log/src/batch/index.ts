@@ -17,6 +17,7 @@ export {
   type Compression,
 } from "./header.ts";
 export {
+  decodeRecordSection,
   encodeBatch,
   encodeKept,
   pickRecords,
@@ -27,9 +28,19 @@ export {
   type StoredRecord,
 } from "./records.ts";
 export {
+  boundSectionBytes,
   decodeBatch,
   decodePlainBatch,
   DECOMPRESSED_BYTES_MAX_DEFAULT,
   splitBatches,
+  unpackBatch,
+  unpackPlainBatch,
   type DecodedBatch,
 } from "./compression.ts";
+export {
+  findOutOfBounds,
+  findOutOfBoundsSync,
+  sizeOfRecord,
+  type OutOfBounds,
+  type RecordBounds,
+} from "./bounds.ts";

@@ -1,48 +1,86 @@
 // LZ4 frames, decoding only.
 import { LogError } from "../errors.ts";
-import { copyWithin } from "./snappy.ts";
+import { BLOCK_COST_BYTES, Slices } from "./slice.ts";
+import { copyBytes, copyWithin } from "./snappy.ts";
 
 const FRAME_MAGIC = 0x184d2204;
 const UNCOMPRESSED_BIT = 0x80000000;
 const BLOCK_BYTES_MAX = [0, 0, 0, 0, 65_536, 262_144, 1_048_576, 4_194_304];
+/** Upper bound of the ratio of lengths in a block: each further byte of a length adds 255. */
+const RATIO_MAX = 256;
+
+/** A block of a frame: its bytes, and whether they are stored as they are. */
+interface Block {
+  bytes: Buffer;
+  isStored: boolean;
+}
 
 /**
- * Decodes one LZ4 frame. The frame's own checksums are ignored, since the batch's CRC32C covers the same bytes.
- * Throws `invalid-batch`, or `too-large` over `bytesMax`.
+ * Decodes one LZ4 frame, with pauses between its blocks. The frame's own checksums are ignored, since the batch's CRC32C
+ * covers the same bytes. Throws `invalid-batch`, or `too-large` over `bytesMax`.
  * Source: lz4 `doc/lz4_Frame_format.md` and `doc/lz4_Block_format.md`.
  */
-export function decodeLz4(bytes: Buffer, bytesMax: number): Buffer {
-  if (bytes.length < 7 || bytes.readUInt32LE(0) !== FRAME_MAGIC) throw invalid();
-  const flags = bytes[4]!;
-  if (flags >>> 6 !== 1) throw invalid();
-  const blockMax = BLOCK_BYTES_MAX[(bytes[5]! >>> 4) & 7]!;
-  if (blockMax === 0) throw invalid();
-  let at = 7 + (flags & 8 ? 8 : 0) + (flags & 1 ? 4 : 0);
-  const blockChecksumBytes = flags & 16 ? 4 : 0;
+export async function decodeLz4(bytes: Buffer, bytesMax: number): Promise<Buffer> {
+  const blockMax = readBlockMax(bytes);
+  const slices = new Slices();
   // Matches may refer to earlier blocks, so all blocks share one growing output.
   let out: Buffer = Buffer.allocUnsafe(Math.min(bytesMax, Math.max(blockMax, bytes.length * 4)));
   let filled = 0;
-  for (;;) {
-    if (at + 4 > bytes.length) throw invalid();
-    const word = bytes.readUInt32LE(at);
-    at += 4;
-    if (word === 0) break;
-    const size = word % UNCOMPRESSED_BIT;
-    if (size > blockMax || at + size > bytes.length) throw invalid();
+  for (const block of splitFrame(bytes, blockMax)) {
     out = reserve(out, filled, blockMax, bytesMax);
-    const block = bytes.subarray(at, at + size);
-    if (word >= UNCOMPRESSED_BIT) {
-      if (filled + size > out.length) throw tooLarge(bytesMax);
-      filled += block.copy(out, filled);
+    const start = filled;
+    const end = Math.min(out.length, start + blockMax);
+    if (block.isStored) {
+      if (start + block.bytes.length > end) throw tooLarge(bytesMax);
+      filled += block.bytes.copy(out, start);
     } else {
-      filled = decodeBlock(block, out, filled, bytesMax);
+      filled = decodeBlock(block.bytes, out, start, end, bytesMax);
     }
-    at += size + blockChecksumBytes;
+    await slices.spend(BLOCK_COST_BYTES + block.bytes.length + filled - start);
   }
   return out.subarray(0, filled);
 }
 
-function decodeBlock(block: Buffer, out: Buffer, start: number, bytesMax: number): number {
+/** Upper bound of the length of the decoded data, from the lengths of the blocks. Throws `invalid-batch`. */
+export function boundLz4Length(bytes: Buffer): number {
+  const blockMax = readBlockMax(bytes);
+  let total = 0;
+  for (const { bytes: block, isStored } of splitFrame(bytes, blockMax)) {
+    total += isStored ? block.length : Math.min(blockMax, block.length * RATIO_MAX);
+  }
+  return total;
+}
+
+function readBlockMax(bytes: Buffer): number {
+  if (bytes.length < 7 || bytes.readUInt32LE(0) !== FRAME_MAGIC) throw invalid();
+  if (bytes[4]! >>> 6 !== 1) throw invalid();
+  const blockMax = BLOCK_BYTES_MAX[(bytes[5]! >>> 4) & 7]!;
+  if (blockMax === 0) throw invalid();
+  return blockMax;
+}
+
+function* splitFrame(bytes: Buffer, blockMax: number): Generator<Block> {
+  const flags = bytes[4]!;
+  const blockChecksumBytes = flags & 16 ? 4 : 0;
+  for (let at = 7 + (flags & 8 ? 8 : 0) + (flags & 1 ? 4 : 0); ;) {
+    if (at + 4 > bytes.length) throw invalid();
+    const word = bytes.readUInt32LE(at);
+    at += 4;
+    if (word === 0) return;
+    const size = word % UNCOMPRESSED_BIT;
+    if (size > blockMax || at + size > bytes.length) throw invalid();
+    yield { bytes: bytes.subarray(at, at + size), isStored: word >= UNCOMPRESSED_BIT };
+    at += size + blockChecksumBytes;
+  }
+}
+
+function decodeBlock(
+  block: Buffer,
+  out: Buffer,
+  start: number,
+  end: number,
+  bytesMax: number,
+): number {
   let filled = start;
   let at = 0;
   while (at < block.length) {
@@ -57,8 +95,8 @@ function decodeBlock(block: Buffer, out: Buffer, start: number, bytesMax: number
       } while (more === 255);
     }
     if (at + literals > block.length) throw invalid();
-    if (filled + literals > out.length) throw tooLarge(bytesMax);
-    block.copy(out, filled, at, at + literals);
+    if (filled + literals > end) throw tooLarge(bytesMax);
+    copyBytes(block, at, out, filled, literals);
     at += literals;
     filled += literals;
     if (at === block.length) return filled;
@@ -75,7 +113,7 @@ function decodeBlock(block: Buffer, out: Buffer, start: number, bytesMax: number
       } while (more === 255);
     }
     if (offset === 0 || offset > filled) throw invalid();
-    if (filled + size > out.length) throw tooLarge(bytesMax);
+    if (filled + size > end) throw tooLarge(bytesMax);
     copyWithin(out, filled, offset, size);
     filled += size;
   }

@@ -71,7 +71,7 @@ function openKafka(
     anonymous,
     advertised: toAdvertised(config),
     isAutoCreating: config.kafka_auto_create_topics,
-    batchBytesMax: KAFKA_BATCH_BYTES_MAX,
+    messageBytesMax: config.message_bytes_max,
     limits: {
       connectionsMax: config.kafka_connections_max,
       connectionsPerAddressMax: config.kafka_connections_per_address_max,
@@ -85,9 +85,6 @@ function openKafka(
     groupRetentionMs: config.kafka_group_retention_minutes * 60_000,
   });
 }
-
-/** Largest record batch of a Kafka client, equal to the largest body of the HTTP API. */
-const KAFKA_BATCH_BYTES_MAX = 10 * 1024 * 1024;
 
 function toAdvertised({ kafka_advertised }: PulseConfig) {
   if (kafka_advertised?.host === undefined) return undefined;

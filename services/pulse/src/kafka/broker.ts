@@ -84,8 +84,8 @@ export function readTopicName(name: string): { name: string } | { reason: string
 
 /** The settings of a topic. */
 export function stateOf({ settings }: KafkaBroker, topic: Topic): TopicState {
-  const { batchBytesMax } = settings;
-  return { config: topic.stored.config, extras: settings.of(topic), batchBytesMax };
+  const { messageBytesMax } = settings.limits;
+  return { config: topic.stored.config, extras: settings.of(topic), messageBytesMax };
 }
 
 /** The current leader epoch of a partition. */

@@ -66,6 +66,16 @@ const OWN_SETTINGS: readonly Setting[] = [
   },
 ];
 
+/** Bounds of the timestamps of records; see `TopicSettings.timesOf`. */
+const TIME_SETTINGS: readonly Setting[] = [
+  timeBound("message.timestamp.before.max.ms", "before the broker's time"),
+  timeBound("message.timestamp.after.max.ms", "after the broker's time"),
+  timeBound(
+    "message.timestamp.difference.max.ms",
+    "before or after the broker's time where the newer settings are not set",
+  ),
+];
+
 /** Settings whose behaviour is fixed in a broker with one replica that syncs before it acknowledges. */
 const IDLE_SETTINGS: readonly Setting[] = [
   idle("compression.type", CONFIG_TYPES.string, "producer", (value) =>
@@ -105,15 +115,17 @@ export interface ConfigEntry {
 export interface TopicState {
   config: TopicConfig;
   extras: ReadonlyMap<string, string>;
-  /** Largest batch of any topic. */
-  batchBytesMax: number;
+  /** Largest message of any topic, in bytes. */
+  messageBytesMax: number;
 }
 
 /** All settings of a topic. */
-export function listTopicConfig({ config, extras, batchBytesMax }: TopicState): ConfigEntry[] {
-  const own = listSettings(batchBytesMax).map((setting) => {
+export function listTopicConfig({ config, extras, messageBytesMax }: TopicState): ConfigEntry[] {
+  const own = listSettings(messageBytesMax).map((setting) => {
     const { name, key, type, documentation, fallback } = setting;
-    const value = key === undefined ? extras.get(name) : String(config[key]);
+    const stored = key === undefined ? extras.get(name) : String(config[key]);
+    // A stored value that is no longer valid is above a limit that was lowered: the limit applies.
+    const value = stored === undefined ? undefined : (setting.read(stored) ?? fallback);
     const byDefault = { name, value: fallback, source: CONFIG_SOURCES.default };
     // The log's settings are compared with the defaults; for the others it is known whether they were set.
     const isDefault = value === undefined || (key !== undefined && value === fallback);
@@ -149,11 +161,11 @@ export type ConfigChange =
 /** Parses settings by their Kafka names; a null value is the default. */
 export function readTopicConfig(
   entries: readonly { name: string; value: string | null }[],
-  batchBytesMax: number,
+  messageBytesMax: number,
 ): ConfigChange {
   const changes: Partial<Record<keyof TopicConfig, string | number>> = {};
   const extras: Record<string, string | null> = {};
-  const settings = listSettings(batchBytesMax);
+  const settings = listSettings(messageBytesMax);
   const named = new Set<string>();
   for (const { name, value } of entries) {
     if (named.has(name)) return { reason: `${name} is there twice` };
@@ -182,15 +194,25 @@ export function listChangeable(): string[] {
   return listSettings(0).map(({ name }) => name);
 }
 
-function listSettings(batchBytesMax: number): Setting[] {
-  const batchSize: Setting = {
+function listSettings(messageBytesMax: number): Setting[] {
+  const size: Setting = {
     name: "max.message.bytes",
     type: CONFIG_TYPES.int,
-    fallback: String(batchBytesMax),
-    documentation: "Largest accepted record batch, as received",
-    read: wholeFrom(0, batchBytesMax),
+    fallback: String(messageBytesMax),
+    documentation: "Largest message; if set, also the largest record batch, as received",
+    read: wholeFrom(0, messageBytesMax),
   };
-  return [...OWN_SETTINGS, batchSize, ...IDLE_SETTINGS];
+  return [...OWN_SETTINGS, size, ...TIME_SETTINGS, ...IDLE_SETTINGS];
+}
+
+function timeBound(name: string, place: string): Setting {
+  return {
+    name,
+    type: CONFIG_TYPES.long,
+    fallback: LONG_MAX,
+    documentation: `Time by which the timestamp of a record may lie ${place}`,
+    read: wholeFrom(0),
+  };
 }
 
 function idle(name: string, type: number, fallback: string, read: Setting["read"]): Setting {

@@ -63,8 +63,8 @@ export interface KafkaServerOptions {
   advertised?: { host: string; port: number } | undefined;
   /** True if Metadata creates missing topics, like Kafka's `auto.create.topics.enable`. */
   isAutoCreating: boolean;
-  /** Largest record batch, as received. Must not exceed the limit of the log. */
-  batchBytesMax: number;
+  /** Largest message: key, value and headers, in bytes. */
+  messageBytesMax: number;
   /** Maximum bytes of batches in the answer to a Fetch; always at least one batch. Default 8 MiB. */
   fetchBytesMax?: number;
   limits?: Partial<KafkaLimits>;
@@ -74,6 +74,8 @@ export interface KafkaServerOptions {
   groupRetentionMs?: number;
 }
 
+/** Largest record batch, as received: equal to the largest body of the HTTP API, below the limit of the log. */
+const BATCH_BYTES_MAX = 10 * 1024 * 1024;
 const FETCH_BYTES_MAX_DEFAULT = 8 * 1024 * 1024;
 
 /** Durable identity of the broker for its clients. */
@@ -135,8 +137,9 @@ export class KafkaServer {
     });
     const { produceBytesPerSecond = 0, fetchBytesPerSecond = 0 } = options.quotas ?? {};
     const shaper = new BatchShaper(options);
-    const { batchBytesMax, tenantCounts } = options;
-    const producer = new BatchProducer(store, shaper, batchBytesMax, tenantCounts);
+    const { messageBytesMax, tenantCounts } = options;
+    const sizes = { messageBytesMax, batchBytesMax: BATCH_BYTES_MAX };
+    const producer = new BatchProducer(store, shaper, BATCH_BYTES_MAX, tenantCounts);
     const routes = createKafkaRoutes(
       {
         topics,
@@ -144,7 +147,7 @@ export class KafkaServer {
         store,
         producer,
         producerIds: ProducerIds.open(store, state),
-        settings: new TopicSettings(store, state, topics, options.batchBytesMax),
+        settings: new TopicSettings(store, state, topics, sizes),
         offsets,
         backlog: options.backlog,
         groups,

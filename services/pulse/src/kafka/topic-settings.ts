@@ -1,4 +1,5 @@
 // Durable topic settings that only Kafka's tools use.
+import type { TimeBounds } from "../publish/batch-shaper.ts";
 import { readJson, type StateTable } from "../store/state.ts";
 import type { Store } from "../store/store.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
@@ -6,18 +7,25 @@ import type { Topic, Topics } from "../topic/topics.ts";
 /** Changes by Kafka names; null resets to the default. */
 export type ExtraChanges = Readonly<Record<string, string | null>>;
 
+/** Limits of all topics, in bytes. */
+export interface SizeLimits {
+  /** Largest message: the default of `max.message.bytes`, and its largest value. */
+  messageBytesMax: number;
+  /** Largest record batch, as received. */
+  batchBytesMax: number;
+}
+
 /** The settings by topic. Errors are those of the log. */
 export class TopicSettings {
-  /** Largest batch of any topic, and the default of a topic. */
-  readonly batchBytesMax: number;
+  readonly limits: SizeLimits;
   readonly #store: Store;
   readonly #state: StateTable;
   readonly #byTopic = new Map<string, ReadonlyMap<string, string>>();
 
-  constructor(store: Store, state: StateTable, topics: Topics, batchBytesMax: number) {
+  constructor(store: Store, state: StateTable, topics: Topics, limits: SizeLimits) {
     this.#store = store;
     this.#state = state;
-    this.batchBytesMax = batchBytesMax;
+    this.limits = limits;
     for (const { key, value } of state.take("kafka-config")) {
       const id = String(key[1]);
       if (topics.findByHexId(id) === undefined) continue;
@@ -34,9 +42,24 @@ export class TopicSettings {
 
   /** Largest accepted batch of a topic, as received (`max.message.bytes`). */
   batchBytesMaxOf(topic: Topic): number {
-    if (this.#byTopic.size === 0) return this.batchBytesMax;
-    const set = this.#byTopic.get(idOf(topic))?.get("max.message.bytes");
-    return set === undefined ? this.batchBytesMax : Number(set);
+    const { batchBytesMax } = this.limits;
+    // A value of before a lower limit may be above it.
+    return Math.min(this.#read(topic, "max.message.bytes") ?? batchBytesMax, batchBytesMax);
+  }
+
+  /** Bounds of the timestamps of records; undefined without bounds. The older name applies where a newer one is not set. */
+  timesOf(topic: Topic): TimeBounds | undefined {
+    const differenceMs = this.#read(topic, "message.timestamp.difference.max.ms");
+    const beforeMs = this.#read(topic, "message.timestamp.before.max.ms") ?? differenceMs;
+    const afterMs = this.#read(topic, "message.timestamp.after.max.ms") ?? differenceMs;
+    if (beforeMs === undefined && afterMs === undefined) return undefined;
+    return { beforeMs: beforeMs ?? Infinity, afterMs: afterMs ?? Infinity };
+  }
+
+  #read(topic: Topic, name: string): number | undefined {
+    if (this.#byTopic.size === 0) return undefined;
+    const text = this.#byTopic.get(idOf(topic))?.get(name);
+    return text === undefined ? undefined : Number(text);
   }
 
   /** Changes the given settings durably. */

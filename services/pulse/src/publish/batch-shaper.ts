@@ -1,4 +1,4 @@
-// Validates and transforms the records of a whole batch.
+// Checks the sizes and times of the records of a whole batch, validates and transforms them.
 import { promisify } from "node:util";
 import { gzip, zstdCompress } from "node:zlib";
 import { PlatformError } from "@platform/kernel/errors";
@@ -7,13 +7,21 @@ import type { Clock } from "@platform/kernel/time";
 import { LogError } from "@platform/log";
 import {
   BATCH_HEADER_BYTES,
+  boundSectionBytes,
   compressionOf,
   COMPRESSIONS,
-  decodeBatch,
+  decodeRecordSection,
+  DECOMPRESSED_BYTES_MAX_DEFAULT,
   encodeKept,
+  findOutOfBounds,
+  findOutOfBoundsSync,
   readBatchHeader,
   sealBatch,
+  unpackBatch,
+  unpackPlainBatch,
   type Compression,
+  type OutOfBounds,
+  type RecordBounds,
   type StoredRecord,
 } from "@platform/log/batch";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
@@ -22,11 +30,13 @@ import type { PendingRecord } from "../store/store.ts";
 import { isCompacted, type Topic } from "../topic/topics.ts";
 import type { TransformResult, Transforms } from "../transform/transforms.ts";
 import { toMessage } from "../message.ts";
+import { Slots } from "./slots.ts";
 
-/** Maximum decompressed size of a batch whose topic has a schema or transform. */
+/** Maximum decompressed size of a batch whose topic has a schema or transform, or is compacted. */
 const DECOMPRESSED_BYTES_MAX = 32 * 1024 * 1024;
-/** Batches processed in parallel over all topics; the others wait compressed. */
+/** Batches processed in parallel over all topics, and those whose records are only measured; others wait compressed. */
 const SHAPING_MAX = 4;
+const MEASURING_MAX = 2;
 /** Transforms of one batch in parallel. */
 const TRANSFORMS_AT_ONCE = 16;
 /** Violations listed in a rejection. */
@@ -38,14 +48,25 @@ export interface RecordFault {
   message: string;
 }
 
-/** Thrown if records violate the topic's rules: no record of the batch is stored. */
+/** A rule of records: the topic's schema and keys, the largest message, or the topic's bounds of timestamps. */
+export type RecordRule = "content" | OutOfBounds["bound"];
+
+/** Thrown if records violate a rule: no record of the batch is stored. */
 export class UnfitBatch extends Error {
+  readonly rule: RecordRule;
   readonly faults: readonly RecordFault[];
 
-  constructor(message: string, faults: readonly RecordFault[]) {
+  constructor(rule: RecordRule, message: string, faults: readonly RecordFault[]) {
     super(message);
+    this.rule = rule;
     this.faults = faults;
   }
+}
+
+/** Time by which timestamps of records may differ from the broker's, in ms; may be infinite. */
+export interface TimeBounds {
+  beforeMs: number;
+  afterMs: number;
 }
 
 /** A batch in its stored form. */
@@ -61,26 +82,41 @@ interface BatchShaperOptions {
   deadLetters: DeadLetterWriter;
   idSource: IdSource;
   clock: Clock;
+  /** Largest message: key, value and headers, in bytes. */
+  messageBytesMax: number;
 }
 
 /**
- * Processes batches of topics that have a schema or a transform, or are compacted. Tombstones of compacted topics pass
- * unchanged; records without a key are rejected there, since compaction could never remove them. A record whose transform
- * fails leaves a gap, as compaction does, so that offsets and the sequence numbers of idempotent producers stay valid.
+ * Measures the records of batches, and processes batches of topics that have a schema or a transform, or are compacted.
+ * Tombstones of compacted topics pass unchanged; records without a key are rejected there, since compaction could never
+ * remove them. A record whose transform fails leaves a gap, as compaction does, so that offsets and the sequence numbers of
+ * idempotent producers stay valid.
  */
 export class BatchShaper {
   readonly #options: BatchShaperOptions;
-  readonly #waiting: (() => void)[] = [];
-  #underWay = 0;
+  readonly #shaping = new Slots(SHAPING_MAX);
+  // Slow transforms do not delay batches that are only measured.
+  readonly #measuring = new Slots(MEASURING_MAX);
 
   constructor(options: BatchShaperOptions) {
     this.#options = options;
   }
 
-  /** True if batches of a topic must be processed. */
-  isNeeded(topic: Topic): boolean {
-    const { schemas, transforms } = this.#options;
-    return schemas.find(topic) !== undefined || transforms.has(topic) || isCompacted(topic);
+  /** True if `shape` must process a batch; otherwise `check` is enough. Throws the log's `invalid-batch`. */
+  isNeeded(topic: Topic, batch: Buffer, times: TimeBounds | undefined): boolean {
+    if (this.#hasRules(topic)) return true;
+    const isCompressed = compressionOf(readBatchHeader(batch)!.attributes) !== "none";
+    if (!isCompressed) return false;
+    return times !== undefined || boundSectionBytes(batch) > this.#options.messageBytesMax;
+  }
+
+  /** Checks the records of a batch that `shape` need not process. Throws `UnfitBatch`, and the log's `invalid-batch`. */
+  check(batch: Buffer, times: TimeBounds | undefined): void {
+    if (times === undefined && batch.length <= this.#options.messageBytesMax) return;
+    const plain = unpackPlainBatch(batch);
+    if (plain === undefined) return;
+    const bounds = this.#boundsOf(times);
+    refuseOutOfBounds(findOutOfBoundsSync(plain, bounds), bounds);
   }
 
   /**
@@ -88,26 +124,58 @@ export class BatchShaper {
    * Rejects with `UnfitBatch`, with the log's `invalid-batch` and `too-large`, and with `overloaded` if transforms are too
    * slow or `timeoutMs` is exceeded.
    */
-  async shape(topic: Topic, batch: Buffer, timeoutMs: number): Promise<ShapedBatch> {
+  shape(
+    topic: Topic,
+    batch: Buffer,
+    times: TimeBounds | undefined,
+    timeoutMs: number,
+  ): Promise<ShapedBatch> {
     const untilMs = this.#options.clock.monotonicMs() + timeoutMs;
-    if (this.#underWay >= SHAPING_MAX) {
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    } else this.#underWay++;
-    try {
-      this.#checkTime(untilMs);
-      const { header, records } = await decodeBatch(batch, DECOMPRESSED_BYTES_MAX);
-      checkKeys(topic, records);
-      this.#checkSchema(topic, records);
-      if (!this.#options.transforms.has(topic)) return { batch, deadLetters: [] };
-      const { kept, deadLetters, isChanged } = await this.#transform(topic, records, untilMs);
-      if (!isChanged) return { batch, deadLetters };
-      const plain = encodeKept(header, kept);
-      return { batch: await compressAs(plain, compressionOf(header.attributes)!), deadLetters };
-    } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#underWay--;
-      else next();
+    if (this.#hasRules(topic)) {
+      return this.#shaping.run(() => this.#shapeRecords(topic, batch, times, untilMs));
     }
+    return this.#measuring.run(async () => {
+      await this.#unpack(batch, times, untilMs, DECOMPRESSED_BYTES_MAX_DEFAULT);
+      return { batch, deadLetters: [] };
+    });
+  }
+
+  #hasRules(topic: Topic): boolean {
+    const { schemas, transforms } = this.#options;
+    return schemas.find(topic) !== undefined || transforms.has(topic) || isCompacted(topic);
+  }
+
+  async #shapeRecords(
+    topic: Topic,
+    batch: Buffer,
+    times: TimeBounds | undefined,
+    untilMs: number,
+  ): Promise<ShapedBatch> {
+    const { header, section } = await this.#unpack(batch, times, untilMs, DECOMPRESSED_BYTES_MAX);
+    const records = decodeRecordSection(header, section);
+    checkKeys(topic, records);
+    this.#checkSchema(topic, records);
+    if (!this.#options.transforms.has(topic)) return { batch, deadLetters: [] };
+    const { kept, deadLetters, isChanged } = await this.#transform(topic, records, untilMs);
+    if (!isChanged) return { batch, deadLetters };
+    const plain = encodeKept(header, kept);
+    return { batch: await compressAs(plain, compressionOf(header.attributes)!), deadLetters };
+  }
+
+  /** Decompresses a batch and checks sizes and times of its records. */
+  async #unpack(batch: Buffer, times: TimeBounds | undefined, untilMs: number, bytesMax: number) {
+    this.#checkTime(untilMs);
+    const unpacked = await unpackBatch(batch, bytesMax);
+    const bounds = this.#boundsOf(times);
+    refuseOutOfBounds(await findOutOfBounds(unpacked, bounds), bounds);
+    return unpacked;
+  }
+
+  #boundsOf(times: TimeBounds | undefined): RecordBounds {
+    const { messageBytesMax: bytesMax, clock } = this.#options;
+    if (times === undefined) return { bytesMax };
+    const now = clock.now();
+    return { bytesMax, times: { earliest: now - times.beforeMs, latest: now + times.afterMs } };
   }
 
   #checkSchema(topic: Topic, records: readonly StoredRecord[]): void {
@@ -125,7 +193,7 @@ export class BatchShaper {
       }
     }
     if (faults.length > 0) {
-      throw new UnfitBatch("Records violate the schema of the topic.", faults);
+      throw new UnfitBatch("content", "Records violate the schema of the topic.", faults);
     }
   }
 
@@ -189,7 +257,17 @@ function checkKeys(topic: Topic, records: readonly StoredRecord[]): void {
     if (faults.length === VIOLATIONS_MAX) break;
   }
   if (faults.length > 0)
-    throw new UnfitBatch("A compacted topic takes keyed records only.", faults);
+    throw new UnfitBatch("content", "A compacted topic takes keyed records only.", faults);
+}
+
+function refuseOutOfBounds(found: OutOfBounds | undefined, { bytesMax }: RecordBounds): void {
+  if (found === undefined) return;
+  const { index, bound } = found;
+  const message =
+    bound === "size"
+      ? `A message may have ${bytesMax} bytes at most.`
+      : "The timestamp is outside the topic's bounds.";
+  throw new UnfitBatch(bound, message, [{ index, message }]);
 }
 
 const compressors: Record<Compression, ((section: Buffer) => Promise<Buffer>) | undefined> = {

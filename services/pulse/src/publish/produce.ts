@@ -4,7 +4,14 @@ import { LogError, type AppendResult, type PartitionView } from "@platform/log";
 import { isControl, isTransactional, validateBatch } from "@platform/log/batch";
 import type { Store } from "../store/store.ts";
 import type { Topic } from "../topic/topics.ts";
-import { UnfitBatch, type BatchShaper, type RecordFault } from "./batch-shaper.ts";
+import {
+  UnfitBatch,
+  type BatchShaper,
+  type RecordFault,
+  type RecordRule,
+  type ShapedBatch,
+  type TimeBounds,
+} from "./batch-shaper.ts";
 import type { TenantCounts } from "../tenant-counts.ts";
 
 /** A batch v2 for a partition. The buffer must not be modified afterwards. */
@@ -12,13 +19,15 @@ export interface ProduceBatch {
   topic: Topic;
   partition: number;
   batch: Buffer;
+  /** Bounds of the timestamps of its records. */
+  times?: TimeBounds | undefined;
 }
 
-/** Result of a batch. `transactional` batches are not supported, `unfit` ones violate the topic's schema. */
+/** Result of a batch. `transactional` batches are not supported, records of `unfit` ones violate a rule. */
 export type ProduceOutcome =
   | { kind: "stored"; result: AppendResult; logStart: number }
   | { kind: "refused"; error: LogError | PlatformError }
-  | { kind: "unfit"; faults: readonly RecordFault[]; reason: string }
+  | { kind: "unfit"; rule: RecordRule; faults: readonly RecordFault[]; reason: string }
   | { kind: "transactional" };
 
 /** Counts of records. */
@@ -38,8 +47,8 @@ export class BatchProducer {
   readonly #shaper: BatchShaper;
   readonly #batchBytesMax: number;
   readonly #tenantCounts: TenantCounts;
-  /** The last batch in processing per partition: later batches wait for it. */
-  readonly #shaping = new Map<PartitionView, Promise<unknown>>();
+  /** Of partitions with batches in processing: fulfilled when the last one has its offsets or is refused. */
+  readonly #turns = new Map<PartitionView, Promise<void>>();
 
   /** `batchBytesMax`: largest accepted batch, as received (compressed or not). */
   constructor(
@@ -55,8 +64,8 @@ export class BatchProducer {
   }
 
   /**
-   * Appends each batch to its partition, in the order of calls and of batches per partition. Batches of topics without
-   * schema and transform get their offsets before the first await. Resolves with one outcome per batch once all accepted
+   * Appends each batch to its partition, in the order of calls and of batches per partition. Batches that
+   * need not be decoded get their offsets before the first await. Resolves with one outcome per batch once all accepted
    * batches are durable. `timeoutMs`: time limit for schema and transform of a batch.
    */
   produce(batches: readonly ProduceBatch[], timeoutMs: number): Promise<ProduceOutcome[]> {
@@ -66,21 +75,26 @@ export class BatchProducer {
 
   async #produceOne(produced: ProduceBatch, timeoutMs: number): Promise<ProduceOutcome> {
     try {
-      const { topic, partition, batch } = produced;
+      const { topic, partition, batch, times } = produced;
       const view = topic.stored.partitions[partition];
       if (view === undefined) throw new LogError("unknown-topic", "no such partition");
       const { attributes, recordCount } = validateBatch(batch, this.#batchBytesMax);
       if (isTransactional(attributes) || isControl(attributes)) return { kind: "transactional" };
+      const isShaped = this.#shaper.isNeeded(topic, batch, times);
+      if (!isShaped) this.#shaper.check(batch, times);
       const result =
-        this.#shaping.has(view) || this.#shaper.isNeeded(topic)
-          ? await this.#inTurn(view, () =>
-              this.#appendShaped(view, topic, batch, recordCount, timeoutMs),
+        isShaped || this.#turns.has(view)
+          ? await this.#appendInTurn(view, recordCount, topic, () =>
+              isShaped
+                ? this.#shaper.shape(topic, batch, times, timeoutMs)
+                : Promise.resolve({ batch, deadLetters: [] }),
             )
-          : await this.#append(view, topic, batch, recordCount);
+          : await this.#append(view, recordCount, topic, { batch, deadLetters: [] });
       return { kind: "stored", result, logStart: view.logStart };
     } catch (error) {
       if (error instanceof UnfitBatch) {
-        return { kind: "unfit", faults: error.faults, reason: error.message };
+        const { rule, faults, message } = error;
+        return { kind: "unfit", rule, faults, reason: message };
       }
       if (error instanceof LogError || error instanceof PlatformError) {
         return { kind: "refused", error };
@@ -89,32 +103,46 @@ export class BatchProducer {
     }
   }
 
-  async #append(
+  /** Batches of a partition are shaped in parallel, and get their offsets in the order of calls. */
+  async #appendInTurn(
     view: PartitionView,
-    topic: Topic,
-    batch: Buffer,
     count: number,
+    topic: Topic,
+    shape: () => Promise<ShapedBatch>,
   ): Promise<AppendResult> {
-    const [result] = await this.#store.appendBatches([{ partition: view, batch, verified: true }]);
-    if (!result!.duplicate) this.#countPublished(topic, count);
-    return result!;
+    const before = this.#turns.get(view);
+    const own = Promise.withResolvers<void>();
+    this.#turns.set(view, own.promise);
+    const endTurn = (): void => {
+      own.resolve();
+      if (this.#turns.get(view) === own.promise) this.#turns.delete(view);
+    };
+    const shaping = shape();
+    shaping.catch(() => undefined);
+    try {
+      await before;
+      const appending = this.#append(view, count, topic, await shaping);
+      endTurn();
+      return await appending;
+    } finally {
+      endTurn();
+    }
   }
 
-  async #appendShaped(
+  // The log assigns the offsets before the first await.
+  async #append(
     view: PartitionView,
-    topic: Topic,
-    batch: Buffer,
     count: number,
-    timeoutMs: number,
+    topic: Topic,
+    { batch, deadLetters }: ShapedBatch,
   ): Promise<AppendResult> {
-    const shaped = await this.#shaper.shape(topic, batch, timeoutMs);
     const [result] = await this.#store.appendBatches(
-      [{ partition: view, batch: shaped.batch, verified: true }],
-      shaped.deadLetters,
+      [{ partition: view, batch, verified: true }],
+      deadLetters,
     );
     if (!result!.duplicate) {
-      this.#countPublished(topic, count - shaped.deadLetters.length);
-      this.counts.deadLettered += shaped.deadLetters.length;
+      this.#countPublished(topic, count - deadLetters.length);
+      this.counts.deadLettered += deadLetters.length;
     }
     return result!;
   }
@@ -122,17 +150,5 @@ export class BatchProducer {
   #countPublished({ tenant }: Topic, count: number): void {
     this.counts.published += count;
     this.#tenantCounts.addPublished(tenant, count);
-  }
-
-  /** Runs work after all earlier work of the partition, whatever its result. */
-  #inTurn<T>(view: PartitionView, work: () => Promise<T>): Promise<T> {
-    const before = this.#shaping.get(view) ?? Promise.resolve();
-    const own = before.then(work, work);
-    this.#shaping.set(view, own);
-    const forget = () => {
-      if (this.#shaping.get(view) === own) this.#shaping.delete(view);
-    };
-    own.then(forget, forget);
-    return own;
   }
 }

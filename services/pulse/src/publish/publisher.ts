@@ -3,6 +3,7 @@ import { PlatformError } from "@platform/kernel/errors";
 import type { RateLimit } from "@platform/kernel/http";
 import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
+import { sizeOfRecord } from "@platform/log/batch";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
 import type { Delays } from "../dispatch/delays.ts";
 import type { Expiry } from "../dispatch/expiry.ts";
@@ -141,10 +142,9 @@ export class Publisher {
 
   #checkInput(input: PublishInput): void {
     checkTopicName(input.topic);
-    let bytes = input.payload.length + (input.key?.length ?? 0);
-    for (const { key, value } of input.headers ?? []) bytes += key.length + (value?.length ?? 0);
+    const { payload: value, key = null, headers = [] } = input;
     const { messageBytesMax } = this.#options;
-    if (bytes > messageBytesMax) {
+    if (sizeOfRecord({ key, value, headers }) > messageBytesMax) {
       throw new PlatformError(
         "payload_too_large",
         `A message may have ${messageBytesMax} bytes at most.`,

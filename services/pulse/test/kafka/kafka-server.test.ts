@@ -65,7 +65,7 @@ async function open(t: TestContext, folder: string, changes: Partial<KafkaServer
     tokenStreams: new TokenStreams(new RevocationSet("")),
     anonymous: "never",
     isAutoCreating: true,
-    batchBytesMax: 1024 * 1024,
+    messageBytesMax: 1024 * 1024,
     ...changes,
   });
   const { port } = await face.listen({ host: "127.0.0.1", port: 0 });

@@ -78,13 +78,18 @@ test("a batch of 10 MiB is stored and read back, a larger one is rejected", asyn
   const pulse = await startPulseProcess(t);
   await using client = await KafkaClient.connect(pulse.kafkaPort);
   await client.ask(metadata, 12, { topics: [{ name: "large" }] });
-  const overhead =
-    encodeBatch([{ key: null, value: Buffer.alloc(9 * mebibyte), headers: [], timestamp: 1 }])
-      .length -
-    9 * mebibyte;
+  const batchOf = (lastBytes: number) =>
+    encodeBatch(
+      [...Array.from({ length: 10 }, () => mebibyte - 64), lastBytes].map((bytes) => ({
+        key: null,
+        value: Buffer.alloc(bytes, 1),
+        headers: [],
+        timestamp: 1,
+      })),
+    );
+  const overhead = batchOf(300).length - 300;
   const write = async (bytes: number) => {
-    const value = Buffer.alloc(bytes - overhead, 1);
-    const records = [encodeBatch([{ key: null, value, headers: [], timestamp: 1 }])];
+    const records = [batchOf(bytes - overhead)];
     assert.equal(records[0]!.length, bytes);
     const { topics } = await client.ask(produce, 9, {
       acks: -1,

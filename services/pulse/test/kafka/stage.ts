@@ -31,6 +31,8 @@ import { Topics } from "../../src/topic/topics.ts";
 import { Transforms } from "../../src/transform/transforms.ts";
 import { KafkaClient } from "./client.ts";
 
+const BATCH_BYTES_MAX = 8 * 1024 * 1024;
+
 /** Changes to the default options of a staged broker. */
 export interface StageOptions {
   limits?: Partial<KafkaLimits>;
@@ -45,6 +47,8 @@ export interface StageOptions {
   advertised?: { host: string; port: number };
   /** Disk of the log. Default: the folder of the stage. */
   disk?: Disk;
+  /** Largest message. Default: the largest batch. */
+  messageBytesMax?: number;
   /** Bytes per second that a tenant may write, and read. Default: unlimited. */
   bytesPerSecond?: number;
 }
@@ -98,6 +102,7 @@ export class KafkaStage implements AsyncDisposable {
       limits = {},
       tls,
       advertised,
+      messageBytesMax = BATCH_BYTES_MAX,
     } = this.#options;
     const log = await openLog({
       disk: this.#options.disk ?? openNodeDisk(join(this.folder, "log")),
@@ -113,6 +118,7 @@ export class KafkaStage implements AsyncDisposable {
       deadLetters: new DeadLetterWriter(store, state, topics),
       idSource: createIdSource(),
       clock: systemClock,
+      messageBytesMax,
     };
     this.shaping = shaping;
     const groupLimits = { groupsPerTenantMax: 1_000, offsetsMax: 10_000 };
@@ -123,12 +129,15 @@ export class KafkaStage implements AsyncDisposable {
       producer: new BatchProducer(
         store,
         new BatchShaper(shaping),
-        8 * 1024 * 1024,
+        BATCH_BYTES_MAX,
         new TenantCounts(),
       ),
       backlog: new Backlog(store, state, topics, 1_000),
       producerIds: ProducerIds.open(store, state),
-      settings: new TopicSettings(store, state, topics, 8 * 1024 * 1024),
+      settings: new TopicSettings(store, state, topics, {
+        messageBytesMax,
+        batchBytesMax: BATCH_BYTES_MAX,
+      }),
       offsets: Offsets.open(store, state, topics, groupLimits),
       groups: new GroupCoordinator({ limits: this.#options.groupLimits ?? {} }),
       clusterId: "pulse-test-cluster-000",

@@ -18,7 +18,7 @@ test("settings survive a restart, and a new topic of the same name starts withou
   assert.deepEqual(read(), ["lz4", 1_000]);
   await stage.broker.topics.delete(stage.broker.topics.get("", "t"));
   await stage.broker.topics.create("", "t");
-  assert.deepEqual(read(), [undefined, stage.broker.settings.batchBytesMax]);
+  assert.deepEqual(read(), [undefined, stage.broker.settings.limits.batchBytesMax]);
   await stage.restart();
-  assert.deepEqual(read(), [undefined, stage.broker.settings.batchBytesMax]);
+  assert.deepEqual(read(), [undefined, stage.broker.settings.limits.batchBytesMax]);
 });

@@ -66,7 +66,7 @@ export function createConfigRoutes(broker: KafkaBroker): Route[] {
                 broker,
                 principal,
                 resource,
-                readTopicConfig(all, broker.settings.batchBytesMax),
+                readTopicConfig(all, broker.settings.limits.messageBytesMax),
                 validateOnly,
               )),
               ...resource,
@@ -87,7 +87,7 @@ export function createConfigRoutes(broker: KafkaBroker): Route[] {
           const responses = resources.map(async ({ resourceType, resourceName, configs }) => {
             const resource = { resourceType, resourceName };
             const own = findTopic(broker.topics, principal, "manage", resourceName)?.stored.config;
-            const read = readIncremental(configs, own, broker.settings.batchBytesMax);
+            const read = readIncremental(configs, own, broker.settings.limits.messageBytesMax);
             return {
               ...(await change(broker, principal, resource, read, validateOnly)),
               ...resource,
@@ -131,10 +131,11 @@ function findEntries(
   return refuse(ERROR_CODES.invalidRequest, "Only topics (2) and brokers (4) have settings.");
 }
 
-function listBrokerConfig({ topics, isAutoCreating }: KafkaBroker): ConfigEntry[] {
+function listBrokerConfig({ topics, settings, isAutoCreating }: KafkaBroker): ConfigEntry[] {
   const entries: Record<string, string> = {
     "auto.create.topics.enable": String(isAutoCreating),
     "default.replication.factor": "1",
+    "message.max.bytes": String(settings.limits.messageBytesMax),
     "num.partitions": String(topics.partitionsDefault),
   };
   return Object.entries(entries).map(([name, value]) => ({
@@ -175,7 +176,7 @@ async function change(
 function readIncremental(
   configs: readonly { name: string; configOperation: number; value: string | null }[],
   own: TopicConfig | undefined,
-  batchBytesMax: number,
+  messageBytesMax: number,
 ): ConfigChange {
   const entries: { name: string; value: string | null }[] = [];
   for (const { name, configOperation, value } of configs) {
@@ -196,7 +197,7 @@ function readIncremental(
         return { reason: `there is no operation ${configOperation}` };
     }
   }
-  return readTopicConfig(entries, batchBytesMax);
+  return readTopicConfig(entries, messageBytesMax);
 }
 
 function editList(own: TopicConfig | undefined, operation: number, value: string): string {

@@ -203,7 +203,7 @@ async function readWithRoom(
   for (const { view, offset, bytesMax: own } of partitions) {
     if (view === undefined || view.durableEnd <= offset) continue;
     bytes += Math.min(Math.max(1, own), view.bytes);
-    batchBytes = Math.max(batchBytes, Math.min(broker.settings.batchBytesMax, view.bytes));
+    batchBytes = Math.max(batchBytes, Math.min(broker.settings.limits.batchBytesMax, view.bytes));
   }
   const { version } = context;
   if (bytes === 0) return readAll(broker, partitions, { bytesMax: 0 }, version);

@@ -10,6 +10,7 @@ import { requireRight } from "../server/access.ts";
 import { route, type Route } from "../server/route.ts";
 import { mute, principalOf } from "../server/session.ts";
 import type { Principal } from "../../user/principal.ts";
+import type { RecordRule } from "../../publish/batch-shaper.ts";
 import type { ProduceBatch, ProduceOutcome } from "../../publish/produce.ts";
 
 /** First versions with record batches v2, and with zstd (KIP-110). */
@@ -84,7 +85,7 @@ function countBytes({ topics }: Request): number {
   return bytes;
 }
 
-// Everything up to the append is synchronous, so that requests of a connection keep their order.
+// Everything up to the append, or up to its turn, is synchronous, so that requests of a connection keep their order.
 async function produceAll(
   broker: KafkaBroker,
   principal: Principal,
@@ -96,6 +97,7 @@ async function produceAll(
   const places = request.topics.map(({ name, partitions }) => {
     const isAllowed = mayUse(principal, "publish", name);
     const topic = findTopic(broker.topics, principal, "publish", name);
+    const times = topic && broker.settings.timesOf(topic);
     return {
       name,
       partitions: partitions.map(({ index, records }) => {
@@ -107,7 +109,7 @@ async function produceAll(
         const bytesMax = broker.settings.batchBytesMaxOf(topic);
         const refusal = checkRecords(records, version, bytesMax);
         if (refusal !== undefined) return { index, refusal };
-        batches.push({ topic, partition: index, batch: records! });
+        batches.push({ topic, partition: index, batch: records!, times });
         return { index, batch: batches.length - 1 };
       }),
     };
@@ -187,6 +189,12 @@ function checkRecords(
   return undefined;
 }
 
+const RULE_ANSWERS: Record<RecordRule, ErrorCode> = {
+  content: ERROR_CODES.invalidRecord,
+  size: ERROR_CODES.messageTooLarge,
+  time: ERROR_CODES.invalidTimestamp,
+};
+
 function describeOutcome(index: number, outcome: ProduceOutcome): PartitionAnswer {
   switch (outcome.kind) {
     case "stored":
@@ -202,7 +210,7 @@ function describeOutcome(index: number, outcome: ProduceOutcome): PartitionAnswe
       return describeRefusal(index, toProduceAnswer(outcome.error));
     case "unfit":
       return {
-        ...describeRefusal(index, refuse(ERROR_CODES.invalidRecord, outcome.reason)),
+        ...describeRefusal(index, refuse(RULE_ANSWERS[outcome.rule], outcome.reason)),
         recordErrors: outcome.faults.map((fault) => ({
           batchIndex: fault.index,
           batchIndexErrorMessage: fault.message,

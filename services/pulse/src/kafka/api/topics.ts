@@ -130,7 +130,7 @@ async function createOne(
     return refuse(name, ERROR_CODES.topicAuthorizationFailed, NOT_ALLOWED);
   const placement = checkPlacement(wanted);
   if (placement !== undefined) return { name, ...placement };
-  const config = readTopicConfig(wanted.configs, broker.settings.batchBytesMax);
+  const config = readTopicConfig(wanted.configs, broker.settings.limits.messageBytesMax);
   if ("reason" in config) return refuse(name, ERROR_CODES.invalidConfig, config.reason);
   const asked = wanted.assignments.length > 0 ? wanted.assignments.length : wanted.numPartitions;
   const partitions = asked === -1 ? broker.topics.partitionsDefault : asked;
