@@ -31,7 +31,7 @@ export interface Operation {
   readonly routes: readonly ApiRoute[];
 }
 
-/** What all of them need of the service. */
+/** The parts of the service that all of them need. */
 export interface OperationContext extends Pick<
   AdminFeedsOptions,
   "service" | "version" | "registry" | "health" | "clock" | "logger"

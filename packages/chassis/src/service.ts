@@ -32,7 +32,7 @@ const TRACES_FLUSH_MS = 1_000;
 /** Time kept of the drain for the parts behind the listeners, which give back what they have not finished. */
 const PARTS_MS = 2_000;
 
-/** What the chassis uses of a service's lifecycle. */
+/** The part of a service's lifecycle that the chassis uses. */
 export type ServiceLifecycle = Pick<
   Lifecycle,
   "onDrain" | "onReload" | "reportListener" | "stopping"

@@ -26,7 +26,7 @@ export interface TelemetryOptions {
   clock: Clock;
 }
 
-/** What a service reports of itself. */
+/** The reports of a service about itself. */
 export interface Telemetry {
   readonly metrics: MetricRegistry;
   readonly tracer: Tracer;

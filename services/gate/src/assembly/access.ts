@@ -1,4 +1,4 @@
-// Who is admitted: API keys, revocations, browser sign-ins, and what new worker threads begin with of them.
+// Admission: API keys, revocations, browser sign-ins, and the part of them that new worker threads begin with.
 import { systemClock } from "@platform/kernel/time";
 import { AccessControl } from "../access/access-control.ts";
 import { createRevocations, type GateRevocations } from "../access/followed-revocations.ts";

@@ -1,4 +1,4 @@
-// What the gateway stands on: its addresses, its stored changes, its certificate, and the state that they make.
+// The base of the gateway: its addresses, its stored changes, its certificate, and the state that they make.
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import { readDescriptorLimit } from "@platform/kernel/sockets";

@@ -1,4 +1,4 @@
-// What follows files and signals while the gateway runs.
+// Following of files and signals while the gateway runs.
 import { AccessLogRotation } from "../access-log/access-log-rotation.ts";
 import { watchNetworkFiles } from "../resolve/network-lists.ts";
 import type { Base } from "./base.ts";

@@ -36,7 +36,7 @@ export interface WorkerPoolOptions {
   startMs: number;
 }
 
-/** What the threads get from other parts. */
+/** Sources of the threads in other parts. */
 export interface WorkerSources {
   /** Revocations that new threads begin with; undefined if no feed is followed. */
   listRevocations?: (() => NonNullable<WorkerInit["revocations"]>) | undefined;

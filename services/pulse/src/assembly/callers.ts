@@ -1,4 +1,4 @@
-// Who may connect: users of the file, tokens, and programs on this machine.
+// Callers: users of the file, tokens, and programs on this machine.
 import type { Service } from "@platform/chassis";
 import type { TokenVerifier } from "@platform/kernel/identity";
 import type { PulseConfig } from "../config.ts";

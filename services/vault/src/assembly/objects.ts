@@ -42,7 +42,7 @@ export interface Objects {
   readonly onOperation: InnerOperationsOptions["onFinished"];
 }
 
-/** What happens with each answered request. */
+/** Hooks of each answered request. */
 interface Observer {
   onStarted: Parameters<typeof createObjectHandler>[0]["onStarted"];
   onFinished: Parameters<typeof createObjectHandler>[0]["onFinished"];
