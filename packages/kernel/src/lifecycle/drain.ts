@@ -15,7 +15,7 @@ const DRAIN_PHASES = ["streams", "listeners", "parts", "telemetry", "database"] 
 export type DrainPhase = (typeof DRAIN_PHASES)[number];
 
 /** Context of a drain hook. */
-export interface DrainContext {
+interface DrainContext {
   /** Aborted at the deadline: abort remaining work. */
   deadline: AbortSignal;
   /** Milliseconds until the deadline, at least 0. */

@@ -5,8 +5,7 @@ import { readDescriptorLimit } from "@platform/kernel/sockets";
 import type { GateConfig } from "../config/document.ts";
 import type { LoadedGate } from "../config/load.ts";
 import { getStateFolder } from "../config/state-folder.ts";
-import type { BuildGlobals, GateState } from "../control/gate-state.ts";
-import { buildState } from "../control/gate-state.ts";
+import { type BuildGlobals, buildState, type GateState } from "../control/gate-state.ts";
 import { buildGlobals } from "../control/globals.ts";
 import { ListenerCertificate } from "../control/listener-certificate.ts";
 import {

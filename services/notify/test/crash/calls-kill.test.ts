@@ -22,7 +22,7 @@ interface Attempted {
 }
 
 /** Calls the API of the service. */
-async function call(mail: MailProcess, path: string, body?: object): Promise<any> {
+async function call<T>(mail: MailProcess, path: string, body?: object): Promise<T> {
   const response = await fetch(`${mail.url}/api/v1${path}`, {
     method: body === undefined ? "GET" : "POST",
     headers: { "Content-Type": "application/json" },
@@ -30,7 +30,7 @@ async function call(mail: MailProcess, path: string, body?: object): Promise<any
   });
   const text = await response.text();
   assert.ok(response.ok, text);
-  return JSON.parse(text);
+  return JSON.parse(text) as T;
 }
 
 /** Has mail sent and received, so that calls of the webhook and forwards follow. */
@@ -46,15 +46,19 @@ async function produce(mail: MailProcess): Promise<void> {
 
 /** The calls of the webhook, and the forwards of all received messages. */
 async function listAttempted(mail: MailProcess, webhookId: string): Promise<Attempted[]> {
-  const { calls } = await call(mail, `/webhooks/${webhookId}/calls?limit=200`);
-  const { messages } = await call(mail, "/inbound/messages?limit=200");
+  const { calls } = await call<{ calls: Attempted[] }>(
+    mail,
+    `/webhooks/${webhookId}/calls?limit=200`,
+  );
+  const list = "/inbound/messages?limit=200";
+  const { messages } = await call<{ messages: { id: string }[] }>(mail, list);
   const forwards = await Promise.all(
-    messages.map(async ({ id }: { id: string }) => {
-      const message = await call(mail, `/inbound/messages/${id}`);
-      return message.forwards as Attempted[];
+    messages.map(async ({ id }) => {
+      const path = `/inbound/messages/${id}`;
+      return (await call<{ forwards: Attempted[] }>(mail, path)).forwards;
     }),
   );
-  return [...(calls as Attempted[]), ...forwards.flat()];
+  return [...calls, ...forwards.flat()];
 }
 
 test(`webhooks and forwards in flight at ${KILLS} kills continue at the next start, and no failure is counted`, async (t) => {
@@ -73,7 +77,7 @@ test(`webhooks and forwards in flight at ${KILLS} kills continue at the next sta
     await hooks.close();
     rmSync(folder, { recursive: true, force: true });
   });
-  const webhook = await call(mail, "/webhooks", { url: `${hooks.url}/webhook` });
+  const webhook = await call<{ id: string }>(mail, "/webhooks", { url: `${hooks.url}/webhook` });
   const forward_to = `${hooks.url}/forward`;
   const rule = { name: "support", match: { to_pattern: SUPPORT }, forward_to };
   await call(mail, "/inbound/rules", rule);
