@@ -76,7 +76,7 @@ type Unchanged<T> = T extends readonly (infer Item)[]
     ? { readonly [Name in keyof T]: Unchanged<T[Name]> }
     : T;
 
-// Set by the test runner. In production, no request pays for the check.
+// Set for test runs that check all answers. In production, no request pays for the check.
 const isChecked = process.env["PLATFORM_CHECK_ANSWERS"] === "true";
 
 /** Returns the status and the body of a handler's result, which is not a `Response`. */
@@ -87,7 +87,7 @@ export function toStatusAnswer({ answer, status }: Success, result: unknown): St
   return new StatusAnswer(first, result);
 }
 
-/** Formats a JSON body. In tests, throws if it has another shape than declared, or members that are not declared. */
+/** Formats a JSON body. If answers are checked, throws if it has another shape than declared, or undeclared members. */
 export function formatJson(
   { answer, method, path }: Success & { method: string; path: string },
   body: unknown,
