@@ -1,4 +1,4 @@
-// Under the test runner, an answer that differs from its schema fails the request.
+// Where answers are checked, one that differs from its schema fails the request.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
