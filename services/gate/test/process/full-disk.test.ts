@@ -1,44 +1,18 @@
 // A gateway whose disk is full: changes are refused as such, traffic continues, and nothing that was acknowledged is lost.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
+import { fillDisk, mountSmallDisk } from "@platform/testing/disks";
 import { waitFor } from "../fixture/condition.ts";
 import { runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { serve } from "../fixture/serve.ts";
 
 const SIZE_MIB = 4;
 
-/** Mounts a file system in memory; undefined where that is not permitted. */
-function mountSmallDisk(context: TestContext): string | undefined {
-  const folder = mkdtempSync(join(tmpdir(), "gate-full-"));
-  const options = ["-t", "tmpfs", "-o", `size=${SIZE_MIB}m`, "tmpfs", folder];
-  const isMounted = spawnSync("mount", options).status === 0;
-  context.after(() => {
-    if (isMounted) spawnSync("umount", ["-l", folder]);
-    rmSync(folder, { recursive: true, force: true });
-  });
-  return isMounted ? folder : undefined;
-}
-
-/** Writes until nothing is free. */
-function fill(path: string): void {
-  const descriptor = openSync(path, "w");
-  for (let bytes = 64 * 1024; bytes >= 512; bytes /= 2) {
-    try {
-      for (;;) if (writeSync(descriptor, Buffer.alloc(bytes)) < bytes) break;
-    } catch {
-      // Smaller pieces may fit.
-    }
-  }
-  closeSync(descriptor);
-}
-
 test("on a full disk every change by API is 507, readiness says so, traffic continues, and the state is whole afterwards", async (context) => {
-  const disk = mountSmallDisk(context);
+  const disk = mountSmallDisk(context, { mib: SIZE_MIB });
   if (disk === undefined) return context.skip("a file system cannot be mounted here");
   const target = await serve(
     context,
@@ -69,7 +43,7 @@ test("on a full disk every change by API is 507, readiness says so, traffic cont
   assert.equal((await call(first.url, "POST", "/api/v1/routes", route)).status, 200);
 
   const ballast = join(disk, "ballast");
-  fill(ballast);
+  fillDisk(ballast);
   const changes: [method: string, path: string, body?: object][] = [
     ["POST", "/api/v1/routes", { prefix: "/new", target }],
     ["POST", "/api/v1/routes", { ...route, strip_prefix: true }],
