@@ -1,4 +1,4 @@
-// Where answers are checked, one that differs from its schema fails the request.
+// Checked answers: one that differs from its schema fails the request.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
