@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { PulseProcess } from "../fixture/pulse-process.ts";
+import { encodeFrame } from "../../src/stomp/frame/frame.ts";
 import { StompClient } from "./client.ts";
 
 let pulse: PulseProcess;
@@ -88,6 +89,31 @@ test("/topic/x and x are one topic, and the members of /queue/x share its messag
   const shared = [...seen["one /queue/jobs"]!, ...seen["two /queue/jobs"]!];
   assert.deepEqual(shared.sort(), ["0", "1", "2", "3"]);
   assert.equal(seen["one /queue/jobs"]!.length, 2);
+});
+
+test("frames sent at once take effect in order: messages before a SUBSCRIBE do not arrive, those after do", async (t) => {
+  const destination = "/topic/at.once";
+  const client = await StompClient.connect(pulse.stompPort);
+  t.after(() => client.close());
+  const frameOf = (command: string, headers: Record<string, string>, body = "") =>
+    encodeFrame(command, Object.entries(headers), "1.2", Buffer.from(body));
+  const send = (body: string) =>
+    frameOf("SEND", { destination, "content-length": String(body.length) }, body);
+  const frames: Buffer[] = [];
+  for (let round = 0; round < 20; round++) {
+    frames.push(send(`before ${round}`));
+    frames.push(frameOf("SUBSCRIBE", { destination, id: `s${round}` }));
+    frames.push(send(`within ${round}`));
+    frames.push(frameOf("UNSUBSCRIBE", { id: `s${round}`, receipt: `r${round}` }));
+    frames.push(send(`after ${round}`));
+  }
+  client.write(Buffer.concat(frames));
+  for (let round = 0; round < 20; round++) {
+    const { headers, body } = await client.message();
+    assert.deepEqual([headers["subscription"], body], [`s${round}`, `within ${round}`]);
+    const receipt = await client.next();
+    assert.deepEqual([receipt.command, receipt.headers["receipt-id"]], ["RECEIPT", `r${round}`]);
+  }
 });
 
 test("patterns match levels, for plain subscriptions and for those that acknowledge", async (t) => {

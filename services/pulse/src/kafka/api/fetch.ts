@@ -39,6 +39,8 @@ export function createFetchRoutes(broker: KafkaBroker): Route[] {
         if (request.sessionId !== 0) {
           return { throttleTimeMs: 0, errorCode: ERROR_CODES.fetchSessionIdNotFound, topics: [] };
         }
+        // Afterwards everything that earlier requests of the connection create and write is there.
+        await context.turn();
         const principal = principalOf(context.session);
         const topics = request.topics.map((topic) => ({
           name: topic.name,
@@ -47,7 +49,7 @@ export function createFetchRoutes(broker: KafkaBroker): Route[] {
         }));
         const partitions = topics.flatMap((topic) => topic.partitions);
         await waitForBytes(broker, partitions, request, context);
-        // Answers are sent in order, so reading before this one's turn would hold bytes for nothing.
+        // The client has read most of the earlier answers: reading before would hold bytes for nothing.
         await context.turn();
         refuseForbidden(partitions, principal);
         const bytesMax = Math.max(1, Math.min(request.maxBytes, broker.fetchBytesMax));

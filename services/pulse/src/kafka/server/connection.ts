@@ -13,22 +13,12 @@ import {
   writeResponse,
   type RequestHeader,
 } from "../protocol/frame.ts";
-import {
-  apiVersions,
-  fetch,
-  heartbeat,
-  joinGroup,
-  leaveGroup,
-  offsetCommit,
-  produce,
-  saslAuthenticate,
-  saslHandshake,
-  syncGroup,
-} from "../protocol/messages/index.ts";
+import { apiVersions } from "../protocol/messages/index.ts";
 import { Reader } from "../protocol/reader.ts";
 import { AnswerQueue, type PendingAnswer } from "./answer-queue.ts";
 import type { ConnectionContext, ConnectionFault } from "./connection-context.ts";
 import { FrameReader } from "./frame-reader.ts";
+import { orderOf, PendingChanges } from "./request-order.ts";
 import type { RequestContext, Route } from "./route.ts";
 import {
   admitUser,
@@ -43,23 +33,6 @@ import { TokenWatch } from "./token-watch.ts";
 const SMALL_FRAME_BYTES = 64 * 1024;
 /** Unprocessed bytes at which reading from the socket pauses. */
 const READ_AHEAD_BYTES = 64 * 1024;
-/**
- * Requests that are handled on arrival, several of a connection in parallel: their answers are small or, for JoinGroup and
- * SyncGroup, refer to existing data. Fetch waits for its turn and for room itself, once there is data to read. The answers
- * of all others may be much larger than the request, so they wait for both before they are handled.
- */
-const PROMPT_KEYS: ReadonlySet<number> = new Set([
-  apiVersions.key,
-  saslHandshake.key,
-  saslAuthenticate.key,
-  fetch.key,
-  heartbeat.key,
-  joinGroup.key,
-  leaveGroup.key,
-  offsetCommit.key,
-  produce.key,
-  syncGroup.key,
-]);
 /** Answer to a Fetch that needs no room: the system's buffers hold as much for a client that keeps up. */
 const SMALL_ANSWER_BYTES = 64 * 1024;
 /** Longest wait of a Fetch for room, then its answer is empty: the longest quota pause, well within clients' timeouts. */
@@ -72,6 +45,7 @@ export class Connection implements WireConnection {
   readonly #context: ConnectionContext;
   readonly #frames: FrameReader;
   readonly #answers: AnswerQueue;
+  readonly #changes = new PendingChanges();
   readonly #gone = new AbortController();
   readonly #requestPace = new Pace();
   readonly #tokenWatch: TokenWatch;
@@ -224,6 +198,7 @@ export class Connection implements WireConnection {
   async #start(frame: Buffer): Promise<void> {
     const started = performance.now();
     const entry = this.#answers.add();
+    let endChange: (() => void) | undefined;
     const { authentication } = this.session;
     try {
       if (authentication.state === "under way" && authentication.isBare) {
@@ -247,7 +222,11 @@ export class Connection implements WireConnection {
       const { message } = found;
       const body = readRequestBody(reader, message, header.apiVersion);
       if (reader.remaining > 0) this.#context.onSurplus(message.name);
-      if (!PROMPT_KEYS.has(message.key)) {
+      const { followsChanges, isChange, takesTurn } = orderOf(message.key);
+      const earlier = followsChanges ? this.#changes.follow() : undefined;
+      if (isChange) endChange = this.#changes.begin();
+      if (earlier !== undefined) await earlier;
+      if (takesTurn) {
         await this.#answers.turn(entry);
         if (!(await this.#enterRoom(entry))) return;
       }
@@ -264,6 +243,8 @@ export class Connection implements WireConnection {
       if (isPublic) this.#tokenWatch.update(this.session.authentication);
     } catch (error) {
       this.#fail(error instanceof ProtocolError ? "malformed" : "internal", error);
+    } finally {
+      endChange?.();
     }
   }
 
