@@ -8,7 +8,7 @@ import { RequestObserver } from "../http/observer.ts";
 import { ServedRoute } from "../http/served-route.ts";
 import { Sockets } from "../http/sockets.ts";
 import { LeaseTable } from "../schedule/lease-table.ts";
-import { claimReplica, createReplica, type Replica } from "../schedule/replica.ts";
+import { claimReplica, createReplica, type Replica } from "@platform/kernel/files";
 import { Scheduler } from "../schedule/scheduler.ts";
 import { createOwnPaths } from "./own-paths.ts";
 import type { Service } from "./service.ts";

@@ -6,7 +6,8 @@ import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { FileLockedError, lockFile, replaceFileSync } from "@platform/kernel/files";
+import { FileLockedError, lockFile } from "./file-lock.ts";
+import { replaceFileSync } from "./replace-file.ts";
 
 /** Identity of a process among the replicas. */
 export interface Replica {

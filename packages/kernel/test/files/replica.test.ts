@@ -4,7 +4,7 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { claimReplica } from "../../src/schedule/replica.ts";
+import { claimReplica } from "../../src/files/index.ts";
 
 test("replicas on one data folder have different identities, and a successor has that of its predecessor", (t) => {
   const folder = mkdtempSync(join(tmpdir(), "replica-"));
