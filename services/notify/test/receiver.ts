@@ -19,6 +19,8 @@ export interface HookServer {
   status: number;
   /** True if requests are received and not answered. */
   isSilent: boolean;
+  /** Closes connections with requests that were not answered. */
+  drop(): void;
   close(): Promise<void>;
 }
 
@@ -42,6 +44,7 @@ export async function startHookServer(): Promise<HookServer> {
     requests: [],
     status: 200,
     isSilent: false,
+    drop: () => server.closeAllConnections(),
     close: () =>
       new Promise((resolve) => {
         server.closeAllConnections();

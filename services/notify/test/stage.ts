@@ -77,7 +77,8 @@ export const STAGE_KINDS: readonly StageKind[] = [
     prepare: async () => {
       cluster ??= startPostgresCluster();
       const url = await (await cluster).createDatabase();
-      return { database_url: url, encryption_keys: `hex:${"5e".repeat(32)}` };
+      const dataDir = join(folder, `${(folders += 1)}`);
+      return { database_url: url, data_dir: dataDir, encryption_keys: `hex:${"5e".repeat(32)}` };
     },
   },
 ];

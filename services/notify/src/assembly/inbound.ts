@@ -20,7 +20,7 @@ export function openInbound(
   config: NotifyConfig,
   service: Service,
   certificates: CertificateWatch | undefined,
-  { database, box }: Storage,
+  { database, box, leaseMark }: Storage,
   { suppressions, webhooks, metrics, fetchTarget: fetch }: Outcomes,
   { dns, bounceAddresses: addresses, isOwnDomain }: Senders,
 ): InboundParts {
@@ -33,6 +33,7 @@ export function openInbound(
   const inbound = new Inbound({
     config,
     database,
+    leaseMark,
     certificates,
     box,
     bounceReports,

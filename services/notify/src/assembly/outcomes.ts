@@ -28,12 +28,12 @@ export interface Outcomes {
 export async function openOutcomes(
   config: NotifyConfig,
   service: Service,
-  { database, box }: Storage,
+  { database, box, leaseMark }: Storage,
 ): Promise<Outcomes> {
   const { tracer, clock, ids, log, lifecycle, health } = service;
   const metrics = createNotifyMetrics(service.metrics);
   const suppressions = new Suppressions(database);
-  const hooks = createWebhooks({ config, database, box, tracer, clock, ids, log });
+  const hooks = createWebhooks({ config, database, leaseMark, box, tracer, clock, ids, log });
   const { webhooks, caller } = hooks;
   lifecycle.onDrain("webhooks", () => caller.stop());
   const alarm = new BounceRateAlarm({ clock, rateMax: config.bounce_rate_max });
@@ -42,11 +42,10 @@ export async function openOutcomes(
   const store = new QueueStore({
     database,
     clock,
+    leaseMark,
     onResults: (trx, results) => recorder.record(trx, results),
   });
-  if (database.kind === "sqlite") {
-    await store.releaseAll(clock.now());
-    await webhooks.releaseAll(clock.now());
-  }
+  await store.releaseOwn(clock.now());
+  await webhooks.releaseOwn(clock.now());
   return { metrics, suppressions, ...hooks, recorder, store };
 }

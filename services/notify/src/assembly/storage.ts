@@ -3,6 +3,7 @@ import type { Service } from "@platform/chassis";
 import { clearDatabaseCopies, type DatabaseState } from "@platform/kernel/backup";
 import type { SecretBox } from "@platform/kernel/secrets";
 import type { NotifyConfig } from "../config.ts";
+import { claimMark } from "../database/lease-mark.ts";
 import { openNotifyDatabase } from "../database/open.ts";
 import { migrateAll, type NotifyDatabase } from "../database/schema.ts";
 import { openSecretBox } from "../database/secrets.ts";
@@ -14,6 +15,8 @@ export interface Storage {
   /** Seals the secrets that the database holds. */
   readonly box: SecretBox;
   readonly state: DatabaseState;
+  /** See `claimMark`. */
+  readonly leaseMark: number;
 }
 
 /** Opens and migrates the database. */
@@ -27,5 +30,6 @@ export async function openStorage(config: NotifyConfig, service: Service): Promi
   const state = describeState(config);
   await clearDatabaseCopies(state);
   const box = await openSecretBox(database, { keys, dataDir });
-  return { database, box, state };
+  const leaseMark = claimMark({ kind: database.kind, dataDir, log, lifecycle });
+  return { database, box, state, leaseMark };
 }

@@ -270,7 +270,7 @@ function toSummary(message: MessageRow, deliveries: readonly DeliveryRow[]) {
       detail: one.detail,
       bounce_type: one.bounce_type,
       next_attempt_at:
-        one.due_at === null || one.leased === 1 ? null : new Date(one.due_at).toISOString(),
+        one.due_at === null || one.leased !== 0 ? null : new Date(one.due_at).toISOString(),
     })),
   };
 }

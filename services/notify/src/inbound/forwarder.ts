@@ -19,6 +19,8 @@ import type { InboundStore } from "./store.ts";
 /** Options of {@link Forwarder}. */
 export interface ForwarderOptions extends CallParts {
   database: NotifyDatabase;
+  /** See `claimMark`. */
+  leaseMark: number;
   rules: InboundRules;
   store: InboundStore;
   metrics: NotifyMetrics;
@@ -167,7 +169,7 @@ export class Forwarder {
   }
 
   async #claim(ruleId: string): Promise<InboundForwardRow | undefined> {
-    const { database, clock } = this.#options;
+    const { database, leaseMark, clock } = this.#options;
     const nowMs = clock.now();
     const row = await database.db
       .selectFrom("notify_inbound_forwards")
@@ -180,7 +182,7 @@ export class Forwarder {
     if (row === undefined) return undefined;
     const { numUpdatedRows } = await database.db
       .updateTable("notify_inbound_forwards")
-      .set({ due_at: nowMs + LEASE_MS, leased: 1, fence: row.fence + 1 })
+      .set({ due_at: nowMs + LEASE_MS, leased: leaseMark, fence: row.fence + 1 })
       .where("inbound_id", "=", row.inbound_id)
       .where("rule_id", "=", ruleId)
       .where("fence", "=", row.fence)

@@ -26,6 +26,8 @@ import { InboundStore } from "./store.ts";
 export interface InboundOptions {
   config: NotifyConfig;
   database: NotifyDatabase;
+  /** See `claimMark`. */
+  leaseMark: number;
   /** For STARTTLS; undefined without a certificate. */
   certificates: CertificateWatch | undefined;
   box: SecretBox;
@@ -58,14 +60,29 @@ export class Inbound {
   readonly #reports: ReportReader;
 
   constructor(options: InboundOptions) {
-    const { config, database, box, clock, ids, log, metrics, tracer, fetch } = options;
+    const { config, database, leaseMark, box, clock, ids, log, metrics, tracer, fetch } = options;
     this.#options = options;
     this.fetch = fetch;
     const secrets = new SigningSecrets({ box, clock, table: "notify_inbound_rules" });
     this.rules = new InboundRules({ database, clock, ids, secrets });
-    this.store = new InboundStore({ database, clock, retentionMs: config.inbound_retention_ms });
+    this.store = new InboundStore({
+      database,
+      leaseMark,
+      clock,
+      retentionMs: config.inbound_retention_ms,
+    });
     const { rules, store } = this;
-    this.forwarder = new Forwarder({ database, rules, store, fetch, metrics, tracer, clock, log });
+    this.forwarder = new Forwarder({
+      database,
+      leaseMark,
+      rules,
+      store,
+      fetch,
+      metrics,
+      tracer,
+      clock,
+      log,
+    });
     const { bounceReports, readAggregate } = options;
     this.#reports = new ReportReader({ store, bounceReports, readAggregate, log });
   }
@@ -75,7 +92,7 @@ export class Inbound {
     lifecycle: Pick<Lifecycle, "onDrain" | "onReload" | "reportListener">,
   ): Promise<void> {
     await this.rules.load();
-    if (this.#options.database.kind === "sqlite") await this.store.releaseAll();
+    await this.store.releaseOwn();
     this.forwarder.start();
     this.#reports.start();
     lifecycle.onDrain("inbound forwards", (drain) =>

@@ -22,6 +22,8 @@ export interface NewInbound {
 /** Options of {@link InboundStore}. */
 export interface InboundStoreOptions {
   database: NotifyDatabase;
+  /** See `claimMark`. */
+  leaseMark: number;
   clock: Clock;
   /** Contents are deleted after this time. */
   retentionMs: number;
@@ -123,13 +125,13 @@ export class InboundStore {
     });
   }
 
-  /** Makes the leases of an earlier process of this database due. Only for databases with one process. */
-  async releaseAll(): Promise<void> {
-    const { database, clock } = this.#options;
+  /** Makes the leases of this process's predecessor due. Only before the first lease. */
+  async releaseOwn(): Promise<void> {
+    const { database, leaseMark, clock } = this.#options;
     await database.db
       .updateTable("notify_inbound_forwards")
       .set({ due_at: clock.now(), leased: 0 })
-      .where("leased", "=", 1)
+      .where("leased", "=", leaseMark)
       .where("due_at", "is not", null)
       .execute();
   }

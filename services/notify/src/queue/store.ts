@@ -3,6 +3,7 @@ import { sql, type Transaction } from "kysely";
 import type { Clock } from "@platform/kernel/time";
 import { isWhole, sumBody, sumDelivery } from "../database/checksum.ts";
 import type { BodyRow, DeliveryRow, IdempotencyRow, MessageRow } from "../database/message.ts";
+import { SINGLE_MARK } from "../database/lease-mark.ts";
 import type { NotifyDatabase, NotifyTables } from "../database/schema.ts";
 import { splitContents, splitRows } from "../database/split-rows.ts";
 import {
@@ -30,6 +31,8 @@ export interface NewMessage {
 /** Options of {@link QueueStore}. */
 export interface QueueStoreOptions {
   database: NotifyDatabase;
+  /** See `claimMark`. */
+  leaseMark: number;
   clock: Clock;
   /** Adds the rows that other parts keep of a result, in its transaction. */
   onResults: (trx: Transaction<NotifyTables>, results: readonly DeliveryResult[]) => Promise<void>;
@@ -69,12 +72,15 @@ const TRANSACTIONS_MAX = 2;
 export class QueueStore {
   readonly #database: NotifyDatabase;
   readonly #clock: Clock;
+  /** Value of `leased` in rows that this process leases. */
+  readonly leaseMark: number;
   readonly #onResults: QueueStoreOptions["onResults"];
   readonly #inserts: GroupCommit<NewMessage, void>;
   readonly #results: GroupCommit<DeliveryResult, boolean>;
 
-  constructor({ database, clock, onResults }: QueueStoreOptions) {
+  constructor({ database, clock, leaseMark, onResults }: QueueStoreOptions) {
     this.#database = database;
+    this.leaseMark = leaseMark;
     this.#clock = clock;
     this.#onResults = onResults;
     const bounds = { itemsMax: GROUP_MAX, transactionsMax: TRANSACTIONS_MAX };
@@ -137,12 +143,12 @@ export class QueueStore {
     await this.#changeLeases(deliveries, () => ({ due_at: leaseUntil }));
   }
 
-  /** Makes the leases of an earlier process of this database due. Only for databases with one process. */
-  async releaseAll(nowMs: number): Promise<void> {
+  /** Makes the leases of this process's predecessor due. Only before the first lease. */
+  async releaseOwn(nowMs: number): Promise<void> {
     await this.#database.db
       .updateTable("notify_deliveries")
       .set({ due_at: nowMs })
-      .where("leased", "=", 1)
+      .where("leased", "=", this.leaseMark)
       .where("due_at", "is not", null)
       .execute();
   }
@@ -155,12 +161,13 @@ export class QueueStore {
     const { queueClass, after, nowMs, leaseUntil, roomOf } = request;
     return this.#database.transaction(async (trx) => {
       const lanes = await listLanes(trx, queueClass, after);
+      const lease = { leased: this.leaseMark, due_at: leaseUntil };
       const leased: DeliveryRow[] = [];
       for (const lane of lanes) {
         const room = Math.min(roomOf(lane), Math.ceil(CLAIM_MAX / lanes.length));
         if (room <= 0) continue;
         const rows = await listDue(trx, queueClass, lane, nowMs, room);
-        leased.push(...(await leaseRows(trx, rows, nowMs, leaseUntil)));
+        leased.push(...(await leaseRows(trx, rows, nowMs, lease)));
       }
       const messages = await loadMessages(trx, [...new Set(leased.map((row) => row.message_id))]);
       const deliveries = leased.flatMap((row): Delivery[] => {
@@ -178,7 +185,7 @@ export class QueueStore {
   /** Gives leases back; the deliveries are due at `dueAt`. */
   async release(deliveries: readonly Delivery[], dueAt: number): Promise<void> {
     await this.#changeLeases(deliveries, ({ mayBeDuplicate }) => ({
-      leased: mayBeDuplicate ? 1 : 0,
+      leased: mayBeDuplicate ? SINGLE_MARK : 0,
       due_at: dueAt,
     }));
   }
@@ -273,7 +280,7 @@ export function toDelivery(row: NewDelivery, message: LoadedMessage, leaseUntil:
     attempts: row.attempts,
     fence: row.fence,
     leaseUntil,
-    mayBeDuplicate: row.leased === 1,
+    mayBeDuplicate: row.leased !== 0,
   };
 }
 
@@ -319,13 +326,13 @@ async function leaseRows(
   trx: Transaction<NotifyTables>,
   rows: readonly DeliveryRow[],
   nowMs: number,
-  leaseUntil: number,
+  lease: Pick<DeliveryRow, "leased" | "due_at">,
 ): Promise<DeliveryRow[]> {
   const leased: DeliveryRow[] = [];
   for (const row of rows) {
     const { numUpdatedRows } = await trx
       .updateTable("notify_deliveries")
-      .set({ leased: 1, fence: row.fence + 1, due_at: leaseUntil })
+      .set({ ...lease, fence: row.fence + 1 })
       .where("message_id", "=", row.message_id)
       .where("position", "=", row.position)
       .where("fence", "=", row.fence)

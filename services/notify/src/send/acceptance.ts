@@ -88,7 +88,7 @@ export class Acceptance {
       status: "queued",
       trace_id: message.trace_id,
     });
-    const ready = deliveries.filter(({ leased }) => leased === 1);
+    const ready = deliveries.filter(({ leased }) => leased !== 0);
     if (ready.length < deliveries.length) dispatcher.noteBacklog();
     const results = this.#wait(message.id, ready);
     const loaded = toLoadedMessage(message, content);
@@ -111,7 +111,7 @@ export class Acceptance {
 
   // Deliveries that start now are leased in memory; others are read from the database later.
   #createDeliveries({ message, recipients }: PreparedMessage): NewDelivery[] {
-    const { dispatcher } = this.#options;
+    const { dispatcher, store } = this.#options;
     const { id, client, stream, send_at: sendAt, created_at: nowMs } = message;
     const queueClass = stream === "transactional" ? 0 : 1;
     return recipients.map(({ kind, mailbox: { address, domain } }, position) => {
@@ -128,7 +128,7 @@ export class Acceptance {
         attempts: 0,
         fence: isReady ? 1 : 0,
         due_at: isReady ? nowMs + LEASE_MS : (sendAt ?? nowMs),
-        leased: isReady ? 1 : 0,
+        leased: isReady ? store.leaseMark : 0,
         code: null,
         enhanced: null,
         detail: null,

@@ -15,6 +15,8 @@ import { Webhooks } from "./webhooks.ts";
 export interface CreateWebhooksOptions {
   config: NotifyConfig;
   database: NotifyDatabase;
+  /** See `claimMark`. */
+  leaseMark: number;
   box: SecretBox;
   tracer: Tracer;
   clock: Clock;
@@ -31,9 +33,10 @@ export function createWebhooks(options: CreateWebhooksOptions): {
   caller: WebhookCaller;
   fetchTarget: EgressFetch;
 } {
-  const { config, database, box, tracer, clock, ids, log } = options;
+  const { config, database, leaseMark, box, tracer, clock, ids, log } = options;
   const webhooks = new Webhooks({
     database,
+    leaseMark,
     clock,
     ids,
     secrets: new SigningSecrets({ box, clock, table: "notify_webhooks" }),

@@ -13,6 +13,8 @@ import type { NewSecret, SigningSecrets } from "./signing-secrets.ts";
 /** Options of {@link Webhooks}. */
 export interface WebhooksOptions {
   database: NotifyDatabase;
+  /** See `claimMark`. */
+  leaseMark: number;
   clock: Clock;
   ids: IdSource;
   secrets: SigningSecrets;
@@ -137,12 +139,12 @@ export class Webhooks {
       .execute();
   }
 
-  /** Makes the leases of an earlier process of this database due. Only for databases with one process. */
-  async releaseAll(nowMs: number): Promise<void> {
+  /** Makes the leases of this process's predecessor due. Only before the first lease. */
+  async releaseOwn(nowMs: number): Promise<void> {
     await this.#options.database.db
       .updateTable("notify_webhook_calls")
       .set({ due_at: nowMs, leased: 0 })
-      .where("leased", "=", 1)
+      .where("leased", "=", this.#options.leaseMark)
       .where("due_at", "is not", null)
       .execute();
   }
@@ -154,7 +156,7 @@ export class Webhooks {
     leaseUntil: number,
     max: number,
   ): Promise<DueCall[]> {
-    const { database, secrets } = this.#options;
+    const { database, leaseMark, secrets } = this.#options;
     const { db } = database;
     const rows = await db
       .selectFrom("notify_webhook_calls")
@@ -168,7 +170,7 @@ export class Webhooks {
     for (const call of rows) {
       const { numUpdatedRows } = await db
         .updateTable("notify_webhook_calls")
-        .set({ due_at: leaseUntil, leased: 1 })
+        .set({ due_at: leaseUntil, leased: leaseMark })
         .where("id", "=", call.id)
         .where("due_at", "=", call.due_at)
         .executeTakeFirst();

@@ -8,6 +8,7 @@ import { BounceAddresses } from "../../src/bounce/bounce-address.ts";
 import { BounceReports } from "../../src/bounce/bounce-reports.ts";
 import { concernsAddress } from "../../src/bounce/classify.ts";
 import { parseReports } from "../../src/bounce/report.ts";
+import { SINGLE_MARK } from "../../src/database/lease-mark.ts";
 import { openSecretBox, readKey } from "../../src/database/secrets.ts";
 import { Suppressions } from "../../src/suppression/suppressions.ts";
 import { SigningSecrets } from "../../src/webhook/signing-secrets.ts";
@@ -187,6 +188,7 @@ describe("reports about sent mail", () => {
     const clock = systemClock;
     const webhooks = new Webhooks({
       database,
+      leaseMark: SINGLE_MARK,
       clock,
       ids: createIdSource(),
       secrets: new SigningSecrets({ box, clock, table: "notify_webhooks" }),

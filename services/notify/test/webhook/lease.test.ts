@@ -1,33 +1,76 @@
-// Calls and forwards that were in flight when the process ended without a drain.
+// Webhook calls that were in flight when the process ended without a drain.
 import assert from "node:assert/strict";
-import { after, test } from "node:test";
+import { test } from "node:test";
+import { createLogger } from "@platform/kernel/log";
+import { openNotifyDatabase } from "../../src/database/open.ts";
 import { startHookServer } from "../receiver.ts";
-import { startStage, startStageOn, until } from "../stage.ts";
+import { STAGE_KINDS, startStageOn, until } from "../stage.ts";
 
-test("a webhook call of a process that was killed continues at the next start, without a failure", async () => {
-  const hooks = await startHookServer();
-  after(() => hooks.close());
-  const settings = { allow_private_targets: true };
-  const first = await startStage(settings);
-  const { body: hook } = await first.call("POST", "/api/v1/webhooks", { url: hooks.url });
-  const mail = { to: "ada@example.org", subject: "x", text: "x" };
-  await first.call("POST", "/api/v1/send", mail);
-  await until(() => (hooks.requests.length === 1 ? true : undefined));
-  const path = `/api/v1/webhooks/${hook.id}/calls`;
-  const list = async (stage: typeof first) => (await stage.call("GET", path)).body.calls;
-  await until(async () => ((await list(first))[0].status === "delivered" ? true : undefined));
-  // The state in which a kill during the attempt leaves the row.
-  await first.database.db
-    .updateTable("notify_webhook_calls")
-    .set({ status: "pending", attempts: 0, leased: 1, due_at: Date.now() + 600_000 })
-    .execute();
-  await first.close();
-  const second = await startStageOn({ ...first.settings, ...settings });
-  await until(() => (hooks.requests.length === 2 ? true : undefined));
-  const [call] = await until(async () => {
-    const calls = await list(second);
-    return calls[0].status === "delivered" ? calls : undefined;
-  });
-  assert.equal(call.attempts, 1);
-  await second.close();
-});
+const log = createLogger({ service: "notify", level: "error", format: "json" });
+const LEASE_MS = 600_000;
+
+for (const { kind, skip, prepare } of STAGE_KINDS) {
+  test(
+    `${kind}: the calls of a process that was killed continue at its next start, without a failure; others keep theirs`,
+    { skip },
+    async (t) => {
+      const hooks = await startHookServer();
+      t.after(() => hooks.close());
+      const settings: Record<string, unknown> = {
+        ...(await prepare()),
+        allow_private_targets: true,
+      };
+      const first = await startStageOn(settings);
+      const { body: hook } = await first.call("POST", "/api/v1/webhooks", { url: hooks.url });
+      hooks.isSilent = true;
+      for (const name of ["ada", "bob"]) {
+        const mail = { to: `${name}@example.org`, subject: "x", text: "x" };
+        await first.call("POST", "/api/v1/send", mail);
+      }
+      const rows = await until(async () => {
+        const { db } = first.database;
+        const found = await db.selectFrom("notify_webhook_calls").selectAll().execute();
+        return found.length === 2 && found.some(({ leased }) => leased > 0) ? found : undefined;
+      });
+      const mark = Math.max(...rows.map(({ leased }) => leased));
+      hooks.isSilent = false;
+      hooks.drop();
+      await first.close();
+
+      // The state that a kill during the attempts leaves; the second call is another process's.
+      const place = { url: settings["database_url"] as string | undefined };
+      const dataDir = String(settings["data_dir"]);
+      const database = openNotifyDatabase({ ...place, dataDir, acceptLoss: false, log });
+      for (const [index, { id }] of rows.entries()) {
+        await database.db
+          .updateTable("notify_webhook_calls")
+          .set({
+            status: "pending",
+            attempts: 0,
+            leased: mark + index,
+            due_at: Date.now() + LEASE_MS,
+          })
+          .where("id", "=", id)
+          .execute();
+      }
+      await database.close();
+      const second = await startStageOn(settings);
+      const path = `/api/v1/webhooks/${hook.id}/calls`;
+      const calls = await until(async () => {
+        const { body } = await second.call("GET", path);
+        const [own, other] = rows.map((row) =>
+          body.calls.find(({ id }: { id: string }) => id === row.id),
+        );
+        return own.status === "delivered" ? [own, other] : undefined;
+      });
+      assert.deepEqual(
+        calls.map(({ status, attempts }) => [status, attempts]),
+        [
+          ["delivered", 1],
+          ["pending", 0],
+        ],
+      );
+      await second.close();
+    },
+  );
+}
