@@ -21,7 +21,6 @@ interface Operation {
   responses: Record<string, { content?: Record<string, { schema?: Schema }> }>;
 }
 
-/** An OpenAPI document. */
 export interface OpenApiDocument {
   info: object;
   paths: Record<string, Record<string, Operation>>;

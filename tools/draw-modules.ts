@@ -1,6 +1,5 @@
 // `node tools/draw-modules.ts`: draws the modules of all packages and their imports in docs/internals/.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { basename } from "node:path";
 import { parseArgs } from "node:util";
 import { readAllModules, type Arrow, type PackageModules } from "./modules.ts";
 
@@ -33,8 +32,7 @@ else writePages();
 
 function writePages(): void {
   const pages = new Map([[PAGE, formatPage(packages)]]);
-  for (const one of packages)
-    pages.set(`${PICTURES}/${basename(one.folder)}.svg`, drawPicture(one));
+  for (const one of packages) pages.set(`${PICTURES}/${nameOf(one)}.svg`, drawPicture(one));
   mkdirSync(PICTURES, { recursive: true });
   for (const [path, text] of pages) {
     if (!values.check) writeFileSync(path, text);
@@ -61,9 +59,13 @@ function describeCounts({
   return `${folder}: ${sizes.size} modules, ${arrows.length} arrows, ${order}, ${rings.length} rings with ${inRings.length} arrows, ${lines} lines`;
 }
 
+/** A package and an application may have the same last name. */
+function nameOf({ folder }: PackageModules): string {
+  return folder.replaceAll("/", "-");
+}
+
 function formatPage(all: readonly PackageModules[]): string {
   const sections = all.map((one) => {
-    const name = basename(one.folder);
     const rows = one.order.map((module) => {
       const below = one.arrows
         .filter(({ from }) => from === module)
@@ -71,9 +73,9 @@ function formatPage(all: readonly PackageModules[]): string {
         .sort((first, second) => one.order.indexOf(first) - one.order.indexOf(second));
       return `| \`${module}\` | ${below.join(", ")} |`;
     });
-    return `## ${name}
+    return `## ${one.folder}
 
-![Modules of ${name} and their imports](modules/${name}.svg)
+![Modules of ${one.folder} and their imports](modules/${nameOf(one)}.svg)
 
 | module | imports |
 |---|---|
@@ -113,7 +115,7 @@ function drawPicture(one: PackageModules): string {
   const marker = (id: string, fill: string): string =>
     `<marker id="${id}" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="6" markerHeight="6" orient="auto"><path d="M0 0 6 3 0 6Z" style="fill:${fill};stroke:none"/></marker>`;
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img">
-<title>Modules of ${basename(one.folder)}: each imports those below it</title>
+<title>Modules of ${one.folder}: each imports those below it</title>
 <style>
 rect { fill: #eef2f7; stroke: #9aa7b8; }
 text { font: 13px ui-monospace, monospace; fill: #1d2733; text-anchor: middle; }

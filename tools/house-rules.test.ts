@@ -3,11 +3,12 @@ import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
 import { findCommentOpenings } from "./comment-openings.ts";
+import { findShortComments } from "./doc-comments.ts";
+import { findLongFunctions } from "./function-lengths.ts";
 import { findImports as findSpecifiers, readAllModules } from "./modules.ts";
 
-const SOURCE_LINES_MAX = 400;
 const COMMIT_SUBJECT_CHARACTERS_MAX = 72;
 // The platform's packages that each kind of package may import; see ARCHITECTURE.md.
 const LAYERS: [folder: RegExp, allowed: RegExp][] = [
@@ -24,9 +25,16 @@ const LAYERS: [folder: RegExp, allowed: RegExp][] = [
 const TESTING = "packages/testing";
 
 const allowances = JSON.parse(readFileSync("tools/house-allowances.json", "utf8")) as {
-  linesMax: Record<string, number>;
-  /** Numbers of comments that open with What, Who, Where, Whoever or How; they may only fall. */
+  /** Lengths of functions of more than 60 lines by file, longest first. All allowances may only fall. */
+  longFunctions: Record<string, number[]>;
+  /** Numbers of long functions of the other kinds, by folder and kind. */
+  longLists: Record<string, number>;
+  /** Numbers of comments that open with What, Who, Where, Whoever or How. */
   commentOpenings: Record<string, number>;
+  /** Numbers of comments with no more words than the name below them. */
+  shortComments: Record<string, number>;
+  /** Numbers of imports of files of packages by path. */
+  reachIns: Record<string, number>;
   /** The length of commit subjects is checked after this commit. */
   commitSubjectsAfter: string;
 };
@@ -41,6 +49,7 @@ const folderByName = new Map(
     return [name, folder];
   }),
 );
+const folders = [...packages, "bench", "tests", "tools", "examples", "bin"];
 const sources = list("{packages,services,apps}/*/src/**/*.{ts,tsx}");
 const modules = readAllModules();
 const everything = list("{packages,services,apps,bench,tests,tools,examples,bin}/**/*.{ts,tsx,js}");
@@ -59,6 +68,27 @@ function findImports(path: string): string[] {
 
 function findPackage(path: string): string | undefined {
   return packages.find((folder) => path.startsWith(`${folder}/`));
+}
+
+function folderOf(path: string): string {
+  return findPackage(path) ?? path.slice(0, path.indexOf("/"));
+}
+
+/** Lines of each key above its allowance; says where an allowance can be lowered. */
+function findExcess(
+  t: TestContext,
+  rule: "reachIns" | "longLists" | "commentOpenings" | "shortComments",
+  found: ReadonlyMap<string, readonly string[]>,
+): string[] {
+  const allowed = allowances[rule];
+  for (const [key, max] of Object.entries(allowed)) {
+    const count = found.get(key)?.length ?? 0;
+    if (count < max) t.diagnostic(`lower ${rule} of ${key} from ${max} to ${count}`);
+  }
+  return [...found].flatMap(([key, lines]) => {
+    const max = allowed[key] ?? 0;
+    return lines.length > max ? [`${key}: ${lines.length}, ${max} allowed`, ...lines] : [];
+  });
 }
 
 test("no folder or file is named utils, helpers, common or misc", () => {
@@ -174,30 +204,70 @@ test("files of a package do not form import cycles", () => {
   assert.deepEqual(bad, []);
 });
 
-test("source files do not exceed their maximum number of lines", () => {
-  const bad = sources.flatMap((path) => {
-    const lines = read(path).split("\n").length - 1;
-    const max = allowances.linesMax[path] ?? SOURCE_LINES_MAX;
-    return lines > max ? [`${path}: ${lines} lines, ${max} allowed`] : [];
-  });
+test("tests and benches import packages by name, and their files only where that is allowed", (t) => {
+  const count = (folder: string): string[] =>
+    list(`${folder}/**/*.{ts,js}`).flatMap((path) =>
+      findImports(path)
+        .filter((item) => item.startsWith("."))
+        .map((specifier) => relative(".", resolve(dirname(path), specifier)))
+        .filter((target) => findPackage(target) !== undefined)
+        .map((target) => `${path} imports ${target}`),
+    );
+  const found = new Map(["tests", "bench"].map((folder) => [folder, count(folder)]));
+  assert.deepEqual(findExcess(t, "reachIns", found), []);
+  const others = ["packages", "services", "apps", "tools", "bin"];
+  const bad = others.flatMap((folder) =>
+    list(`${folder}/**/*.{ts,tsx,js}`).flatMap((path) =>
+      findImports(path)
+        .filter((item) => item.startsWith("."))
+        .filter((item) => relative(".", resolve(dirname(path), item)).startsWith("tests/"))
+        .map((specifier) => `${path}: ${specifier}`),
+    ),
+  );
   assert.deepEqual(bad, []);
 });
 
-test("comments open with a noun or a verb, not with What, Who, Where, Whoever or How", (t) => {
+test("functions have at most 60 lines", (t) => {
+  const long = findLongFunctions(folders.filter((folder) => existsSync(folder)));
   const bad: string[] = [];
-  for (const folder of [...packages, "bench", "tests", "tools", "examples", "bin"]) {
-    const openings = findCommentOpenings(folder);
-    const max = allowances.commentOpenings[folder] ?? 0;
-    if (openings.length > max) {
-      bad.push(
-        `${folder}: ${openings.length}, ${max} allowed; node tools/comment-openings.ts ${folder} lists them`,
-      );
-    }
-    if (openings.length < max) {
-      t.diagnostic(`lower commentOpenings of ${folder} from ${max} to ${openings.length}`);
+  const lengths = Map.groupBy(
+    long.filter(({ kind }) => kind === "code"),
+    ({ path }) => path,
+  );
+  for (const [path, functions] of lengths) {
+    const allowed = allowances.longFunctions[path] ?? [];
+    const found = functions.toSorted((one, other) => other.lines - one.lines);
+    for (const [index, { line, lines }] of found.entries()) {
+      const max = allowed[index] ?? 60;
+      if (lines > max) bad.push(`${path}:${line}: ${lines} lines, ${max} allowed`);
     }
   }
   assert.deepEqual(bad, []);
+  const lists = Map.groupBy(
+    long.filter(({ kind }) => kind !== "code"),
+    ({ path, kind }) => `${folderOf(path)}: ${kind}`,
+  );
+  const described = [...lists].map(([key, found]): [string, string[]] => [
+    key,
+    found.map(({ path, line, lines }) => `${path}:${line}: ${lines} lines`),
+  ]);
+  assert.deepEqual(findExcess(t, "longLists", new Map(described)), []);
+});
+
+test("comments open with a noun or a verb, not with What, Who, Where, Whoever or How", (t) => {
+  const found = folders.map((folder): [string, string[]] => [
+    folder,
+    findCommentOpenings(folder).map(({ path, line, text }) => `${path}:${line}: ${text}`),
+  ]);
+  assert.deepEqual(findExcess(t, "commentOpenings", new Map(found)), []);
+});
+
+test("documentation comments say more than the name below them", (t) => {
+  const found = folders.map((folder): [string, string[]] => [
+    folder,
+    findShortComments(folder).map(({ path, line, text }) => `${path}:${line}: ${text}`),
+  ]);
+  assert.deepEqual(findExcess(t, "shortComments", new Map(found)), []);
 });
 
 test("commit subjects have at most 72 characters", (t) => {

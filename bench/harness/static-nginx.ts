@@ -22,7 +22,6 @@ export interface StaticNginx {
   process: PinnedProcess;
 }
 
-/** Starts nginx. */
 export async function startStaticNginx(options: StaticNginxOptions): Promise<StaticNginx> {
   const { scratch, cores, largeBytes, smallBytes } = options;
   const port = await findFreePort();

@@ -90,7 +90,6 @@ export interface TopicConfig {
   deleteRetentionMs: number;
 }
 
-/** Default topic settings. */
 export const TOPIC_CONFIG_DEFAULT: TopicConfig = {
   cleanupPolicy: "delete",
   retentionMs: -1,

@@ -3,7 +3,6 @@ import { hash } from "node:crypto";
 import type { RedisClient } from "./redis-client.ts";
 import type { RedisReply } from "./reply-parser.ts";
 
-/** A script. */
 export class RedisScript {
   readonly #source: string;
   readonly #sha1: string;

@@ -11,7 +11,6 @@ import {
   writeSync,
 } from "node:fs";
 
-/** A fault. */
 export interface FileFault {
   name: string;
   /** Changes `file`; `older` is an earlier copy, which may not exist. Returns false if it would change nothing. */

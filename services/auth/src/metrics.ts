@@ -19,7 +19,6 @@ export interface AuthGauges {
   getKeyAgeSeconds: () => number;
 }
 
-/** Registers the metrics. */
 export function createAuthMetrics(registry: MetricRegistry, gauges: AuthGauges): AuthMetrics {
   const logins = registry.counter({
     name: LOGINS,

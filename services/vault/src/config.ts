@@ -259,7 +259,6 @@ const KEYS = {
   ...createServiceKeys("vault"),
 };
 
-/** The configuration. */
 export type VaultConfig = ConfigOf<typeof KEYS>;
 
 /** The definition of the command line. */

@@ -28,7 +28,6 @@ interface Kind {
   Dialog: ComponentType<{ onClose: () => void }>;
 }
 
-/** The page. */
 export default function AccessPage() {
   useCrumbs([{ label: t("Access") }]);
   const [open, setOpen] = useState<Kind | undefined>(undefined);

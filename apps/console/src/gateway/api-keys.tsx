@@ -17,7 +17,6 @@ import { CHANGE, keyPath } from "./routes.ts";
 
 type ApiKey = Answer<"gate", "GET /admin/api-keys">[number];
 
-/** API keys. */
 export function ApiKeysPage() {
   useCrumbs([{ label: t("Gateway") }, { label: t("API keys") }]);
   const [isCreating, setCreating] = useState(false);

@@ -24,7 +24,6 @@ type CacheUse = Answer<"gate", "GET /admin/cache">;
 /** A route that stores responses. */
 type CachedRoute = Route & { cache_ttl_seconds: number; cache_methods?: string[] };
 
-/** The page. */
 export function CachePage() {
   useCrumbs([{ label: t("Gateway") }, { label: t("Cache") }]);
   const [prefix, setPrefix] = useState<string | undefined>(undefined);

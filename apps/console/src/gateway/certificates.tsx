@@ -17,7 +17,6 @@ const EVERY_MS = 60_000;
 
 type Certificate = Answer<"gate", "GET /admin/certificates">["items"][number];
 
-/** The page. */
 export function CertificatesPage() {
   useCrumbs([{ label: t("Gateway") }, { label: t("Certificates") }]);
   const loaded = useLoad(

@@ -19,7 +19,6 @@ import { loadRoutes } from "./routes.ts";
 const PAGE = 100;
 const CLASSES = ["all", "2xx", "4xx", "5xx"] as const;
 
-/** The page. */
 export function LogPage() {
   useCrumbs([{ label: t("Gateway") }, { label: t("Log") }]);
   const route = queryValue("route");

@@ -50,7 +50,6 @@ import { TargetsTable } from "./targets-table.tsx";
 const EVERY_MS = 2_000;
 const DRAFT = { prefix: "/shop", target: "http://127.0.0.1:3000", strip_prefix: true };
 
-/** One route. */
 export function RoutePage({ name, tab }: { name: string; tab: string }) {
   useCrumbs([
     { label: t("Gateway"), to: "/gateway/routes" },
@@ -73,7 +72,6 @@ export function RoutePage({ name, tab }: { name: string; tab: string }) {
   );
 }
 
-/** A new route. */
 export function NewRoutePage() {
   useCrumbs([
     { label: t("Gateway"), to: "/gateway/routes" },

@@ -14,7 +14,6 @@ import { CHANGE, loadRoutes, nameOf, NEW_ROUTE, routePath, type Route } from "./
 
 const EVERY_MS = 2_000;
 
-/** All routes. */
 export function RoutesPage() {
   useCrumbs([{ label: t("Gateway") }, { label: t("Routes") }]);
   const filter = queryValue("filter");

@@ -38,7 +38,6 @@ export function pathOfName(name: string, tab = ""): string {
 /** Permission to change routes. */
 export const CHANGE = "gate:admin";
 
-/** All routes. */
 export async function loadRoutes(): Promise<Route[]> {
   return await callService<Answer<"gate", "GET /routes">>("gate", "/routes");
 }

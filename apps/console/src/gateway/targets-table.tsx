@@ -10,7 +10,6 @@ import type { Route, Target } from "./routes.ts";
 /** Share of failed attempts that is shown as bad. */
 const FAILED_BAD = 0.01;
 
-/** The table. */
 export function TargetsTable({ route, figures }: { route: Route; figures: RouteFigures }) {
   const { targets } = route.status;
   const series = figures.loaded.data.value;

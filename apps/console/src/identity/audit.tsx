@@ -19,7 +19,6 @@ import { t } from "../words/words.ts";
 
 const PAGE = 100;
 
-/** The page. */
 export function AuditPage() {
   useCrumbs([{ label: t("Identity") }, { label: t("Audit") }]);
   const action = queryValue("filter");

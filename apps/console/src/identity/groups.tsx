@@ -25,7 +25,6 @@ type Group = Answer<"auth", "GET /groups/{id}">["group"];
 
 type MemberPage = Answer<"auth", "GET /groups/{id}/members">;
 
-/** The page. */
 export function GroupsPage() {
   useCrumbs([{ label: t("Identity") }, { label: t("Groups") }]);
   const cursor = queryValue("cursor");

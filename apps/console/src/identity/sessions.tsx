@@ -18,7 +18,6 @@ const PAGE = 100;
 
 type Session = Answer<"auth", "GET /sessions">["sessions"][number];
 
-/** The page. */
 export function SessionsPage() {
   useCrumbs([{ label: t("Identity") }, { label: t("Sessions") }]);
   const cursor = queryValue("cursor");

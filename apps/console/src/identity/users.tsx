@@ -24,7 +24,6 @@ const STATES = ["all", "active", "disabled"] as const;
 
 type UserPage = Answer<"auth", "GET /users">;
 
-/** The page. */
 export function UsersPage() {
   useCrumbs([{ label: t("Identity") }, { label: t("Users") }]);
   const q = queryValue("filter");

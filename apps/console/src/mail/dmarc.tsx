@@ -21,7 +21,6 @@ type Source = Answer<"notify", "GET /dmarc/sources">["sources"][number];
 
 type Report = Answer<"notify", "GET /dmarc/report">;
 
-/** The page. */
 export function DmarcPage() {
   useCrumbs([{ label: t("Mail") }, { label: t("DMARC") }]);
   const months = listMonths();

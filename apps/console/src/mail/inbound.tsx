@@ -21,7 +21,6 @@ const RULES = "/inbound/rules";
 
 type Rule = Answer<"notify", "GET /inbound/rules">["rules"][number];
 
-/** The page. */
 export function InboundPage() {
   useCrumbs([{ label: t("Mail") }, { label: t("Inbound rules") }]);
   const [isCreating, setCreating] = useState(false);

@@ -24,7 +24,6 @@ const PAGE = 100;
 const EVERY_MS = 3_000;
 const SEARCH_MS = 250;
 
-/** The page. */
 export function InboxPage() {
   useCrumbs([{ label: t("Mail") }, { label: t("Inbox") }]);
   const [isEmptying, setEmptying] = useState(false);

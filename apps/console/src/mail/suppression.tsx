@@ -53,7 +53,6 @@ function consequenceOf(reason: string): string {
   }
 }
 
-/** The page. */
 export function SuppressionPage() {
   useCrumbs([{ label: t("Mail") }, { label: t("Suppression") }]);
   const [isAdding, setAdding] = useState(false);

@@ -17,7 +17,6 @@ import { t } from "../words/words.ts";
 import { MANAGE } from "./message.ts";
 import { templatePath } from "./paths.ts";
 
-/** All templates. */
 export function TemplatesPage() {
   useCrumbs([{ label: t("Mail") }, { label: t("Templates") }]);
   const [isCreating, setCreating] = useState(false);

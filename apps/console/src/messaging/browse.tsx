@@ -19,7 +19,6 @@ import { compileFilter, type Message } from "./messages.ts";
 const COUNTS = ["100", "500", "1000"] as const;
 const SHOWN_CHARACTERS = 160;
 
-/** The tab. */
 export function BrowseTab({ topic }: { topic: string }) {
   const chosen = useSignal<Message | undefined>(undefined);
   const text = queryValue("filter");

@@ -19,7 +19,6 @@ const PROTOCOLS = ["all", "http", "kafka", "mqtt", "stomp"] as const;
 
 type Connection = Answer<"pulse", "GET /connections">["connections"][number];
 
-/** The page. */
 export function ConnectionsPage() {
   useCrumbs([{ label: t("Messaging") }, { label: t("Connections") }]);
   const protocol = PROTOCOLS.find((one) => one === queryValue("protocol")) ?? "all";

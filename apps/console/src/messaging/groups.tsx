@@ -27,7 +27,6 @@ interface Group {
   parts: Lag[];
 }
 
-/** The page. */
 export function GroupsPage() {
   useCrumbs([{ label: t("Messaging") }, { label: t("Groups") }]);
   const [isMoving, setMoving] = useState(false);

@@ -17,7 +17,6 @@ type Change = Answer<"pulse", "POST /groups/{group}">["changes"][number];
 
 type Mode = "start" | "end" | "offset" | "time";
 
-/** The dialog. */
 export function MoveGroup(props: {
   group: string;
   tenant: string | undefined;

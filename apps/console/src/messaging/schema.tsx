@@ -26,7 +26,6 @@ const VIOLATIONS_SHOWN = 5;
 
 type Check = Answer<"pulse", "POST /topics/{topic}/schema/check">;
 
-/** The tab. */
 export function SchemaTab({ topic }: { topic: string }) {
   const path = `/topics/${segment(topic)}/schema`;
   const loaded = useLoad(`schema ${topic}`, (signal) =>

@@ -26,7 +26,6 @@ const CAPACITY = 20_000;
 const FIRST_ROWS = 200;
 const COUNT_MS = 1_000;
 
-/** The tab. */
 export function TailTab({ topic, partitions }: { topic: string; partitions: number }) {
   const host = useRef<HTMLDivElement>(null);
   useListeners();

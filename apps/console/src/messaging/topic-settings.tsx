@@ -26,7 +26,6 @@ export function describeRetention({ config }: TopicDetail): string {
   return parts.length === 0 ? t("kept forever") : parts.join(` ${t("or")} `);
 }
 
-/** The tab. */
 export function SettingsTab(props: PartProps) {
   const { topic } = props;
   const { config } = topic;

@@ -21,7 +21,6 @@ import { topicPath } from "./paths.ts";
 const EVERY_MS = 3_000;
 const SHOWN_MAX = 1_000;
 
-/** The page. */
 export function TopicsPage() {
   useCrumbs([{ label: t("Messaging") }, { label: t("Topics") }]);
   useListeners();

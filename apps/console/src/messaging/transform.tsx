@@ -26,7 +26,6 @@ type Tried = Answer<"pulse", "POST /topics/{topic}/transform/test">["messages"][
 
 type Described = Answer<"pulse", "GET /topics/{topic}/transform">;
 
-/** The tab. */
 export function TransformTab({ topic, onChanged }: { topic: string; onChanged: () => void }) {
   const path = `/topics/${segment(topic)}/transform`;
   const loaded = useLoad(`transform ${topic}`, (signal) =>

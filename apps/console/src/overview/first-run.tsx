@@ -138,7 +138,6 @@ function createBucketCommand(): string {
   );
 }
 
-/** The page. */
 export function FirstRun({ list }: { list: readonly ServiceLabel[] }) {
   useListeners();
   const steps = listSteps();

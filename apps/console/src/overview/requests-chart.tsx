@@ -11,7 +11,6 @@ const REFRESH_MS = 10_000;
 const MARKS_MAX = 6;
 const HEIGHT_PX = 300;
 
-/** The chart. */
 export function RequestsChart({ service, label }: { service: ServiceId; label: string }) {
   const loaded = useLoad(
     service,

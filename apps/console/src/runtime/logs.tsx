@@ -29,7 +29,6 @@ const TYPING_MS = 250;
 const PAGES_MAX = 5;
 const LEVELS = ["debug", "info", "warn", "error"] as const;
 
-/** The page. */
 export function LogsPage() {
   useCrumbs([{ label: t("Runtime") }, { label: t("Logs") }]);
   const filter: LogFilter = {

@@ -28,7 +28,6 @@ export function useSchedules(): Loaded<Schedule[]> {
   );
 }
 
-/** The page. */
 export function SchedulesPage() {
   useCrumbs([{ label: t("Runtime") }, { label: t("Schedules") }]);
   const loaded = useSchedules();

@@ -33,7 +33,6 @@ const KINDS: Readonly<Record<Service["state"], StateKind>> = {
   stopped: "off",
 };
 
-/** The page. */
 export function ServicesPage() {
   useCrumbs([{ label: t("Runtime") }, { label: t("Services") }]);
   const [stopped, setStopped] = useState<Service | undefined>(undefined);

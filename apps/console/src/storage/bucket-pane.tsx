@@ -11,7 +11,6 @@ import { bucketPath, type Bucket } from "./objects.ts";
 import { QuotaSection } from "./quota.tsx";
 import { settingsHref } from "./setting.ts";
 
-/** The pane. */
 export function BucketPane({ bucket, onChanged }: { bucket: Bucket; onChanged: () => void }) {
   const { name } = bucket;
   const [isDeleting, setDeleting] = useState(false);

@@ -16,7 +16,6 @@ import { folderHref, listBuckets } from "./objects.ts";
 
 const REFRESH_MS = 5_000;
 
-/** The page. */
 export function BucketsPage() {
   useCrumbs([{ label: t("Storage") }, { label: t("Buckets") }]);
   const [isCreating, setCreating] = useState(false);

@@ -8,7 +8,6 @@ import { say } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 import { bucketPath, deleteObjects, listBuckets } from "./objects.ts";
 
-/** The dialog. */
 export function CopyDialog(props: {
   bucket: string;
   objectKey: string;

@@ -20,7 +20,6 @@ interface Found {
   isCapped: boolean;
 }
 
-/** The dialog. */
 export function DeleteObjects(props: {
   bucket: string;
   rows: readonly ListRow[];

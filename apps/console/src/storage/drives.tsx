@@ -26,7 +26,6 @@ const KINDS: Readonly<Record<Drive["state"], StateKind>> = {
   absent: "bad",
 };
 
-/** The page. */
 export function DrivesPage() {
   useCrumbs([{ label: t("Storage") }, { label: t("Drives") }]);
   const drives = useLoad(

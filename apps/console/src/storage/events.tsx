@@ -35,7 +35,6 @@ type TestResult = Answer<"vault", "POST /events/test">;
 
 type Page = Answer<"vault", "GET /events/deliveries">;
 
-/** The page. */
 export function EventsPage() {
   useCrumbs([{ label: t("Storage") }, { label: t("Events") }]);
   const cursor = queryValue("cursor");

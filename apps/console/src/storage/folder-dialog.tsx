@@ -4,7 +4,6 @@ import { TextField } from "../view/controls.tsx";
 import { FormDialog } from "../view/dialog.tsx";
 import { t } from "../words/words.ts";
 
-/** The dialog. */
 export function FolderDialog(props: { onClose: () => void; onSubmit: (name: string) => void }) {
   const [name, setName] = useState("");
   const isWrong = name === "." || name === ".." || name.includes("/");

@@ -25,7 +25,6 @@ const EVERY_MS = 2_000;
 
 type Job = Answer<"vault", "GET /jobs">["items"][number];
 
-/** The page. */
 export function JobsPage() {
   useCrumbs([{ label: t("Storage") }, { label: t("Jobs") }]);
   const loaded = useLoad(

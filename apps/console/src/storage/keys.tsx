@@ -19,7 +19,6 @@ import { ADMINISTER } from "./permission.ts";
 
 type AccessKey = Answer<"vault", "GET /keys">["keys"][number];
 
-/** The page. */
 export function KeysPage() {
   useCrumbs([{ label: t("Storage") }, { label: t("Users and keys") }]);
   const [open, setOpen] = useState<"user" | "key" | undefined>(undefined);

@@ -4,7 +4,6 @@ import { TextField } from "../view/controls.tsx";
 import { FormDialog } from "../view/dialog.tsx";
 import { t } from "../words/words.ts";
 
-/** The dialog. */
 export function NameDialog(props: {
   title: string;
   onClose: () => void;

@@ -33,7 +33,6 @@ interface ObjectLockProps {
   onChanged: () => Promise<void>;
 }
 
-/** The section. */
 export function ObjectLock(props: ObjectLockProps) {
   const { pathOf, version, retention, isHeld, deny, onChanged } = props;
   const [edited, setEdited] = useState<Versioned<StoredRetention> | undefined>(undefined);

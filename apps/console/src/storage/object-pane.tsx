@@ -31,7 +31,6 @@ interface ObjectPaneProps {
   onChanged: () => void;
 }
 
-/** The pane. */
 export function ObjectPane(props: ObjectPaneProps) {
   const { bucket, objectKey: key, hasVersions } = props;
   const version = queryValue("version") || undefined;

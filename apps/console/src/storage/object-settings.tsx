@@ -24,7 +24,6 @@ type Described = Answer<"vault", "GET /buckets/{bucket}/object">;
 /** Tags as their dialog reads them. */
 type StoredTags = Answer<"vault", "GET /buckets/{bucket}/object/tags">;
 
-/** The sections. */
 export function ObjectSettings(props: {
   bucket: string;
   objectKey: string;

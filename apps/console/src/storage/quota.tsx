@@ -17,7 +17,6 @@ const GIGABYTE = 1e9;
 
 type Quota = NonNullable<Bucket["quota"]>;
 
-/** The section. */
 export function QuotaSection({ bucket, onSaved }: { bucket: Bucket; onSaved: () => void }) {
   const { quota } = bucket;
   const [isOpen, setOpen] = useState(false);

@@ -21,7 +21,6 @@ import { TagDialog } from "./tag-dialog.tsx";
 /** Limit of S3. */
 const TAGS_MAX = 50;
 
-/** The page. */
 export function SettingsPage({ bucket: name, tab }: { bucket: string; tab: string }) {
   useCrumbs([
     { label: t("Storage") },

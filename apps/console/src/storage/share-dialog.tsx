@@ -10,7 +10,6 @@ import { bucketPath } from "./objects.ts";
 
 const HOUR_S = 3_600;
 
-/** The dialog. */
 export function ShareDialog(props: {
   bucket: string;
   objectKey: string;

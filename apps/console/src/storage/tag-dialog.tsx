@@ -12,7 +12,6 @@ export type Tag = Answer<"vault", "GET /buckets/{bucket}/object/tags">["tags"][n
 const KEY_MAX = 128;
 const VALUE_MAX = 256;
 
-/** The dialog. */
 export function TagDialog(props: {
   title: string;
   tags: readonly Tag[];

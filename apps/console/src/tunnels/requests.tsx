@@ -21,7 +21,6 @@ import { ShareDialog, type Tunnel } from "./tunnels.tsx";
 
 const CLASSES = ["all", "2xx", "4xx", "5xx"] as const;
 
-/** The page. */
 export function RequestsPage({ id }: { id: string }) {
   useCrumbs([
     { label: t("Tunnels"), to: "/tunnels" },

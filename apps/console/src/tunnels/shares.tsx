@@ -18,7 +18,6 @@ import { ShareDialog } from "./tunnels.tsx";
 
 type Share = Answer<"tunnel", "GET /tunnels/{id}/shares">["shares"][number];
 
-/** The page. */
 export function SharesPage({ id }: { id: string }) {
   useCrumbs([
     { label: t("Tunnels"), to: "/tunnels" },

@@ -25,7 +25,6 @@ const OPEN = "tunnel:open";
 /** A tunnel. */
 export type Tunnel = Answer<"tunnel", "GET /tunnels">["tunnels"][number];
 
-/** The page. */
 export function TunnelsPage() {
   useCrumbs([{ label: t("Tunnels") }]);
   const [deleted, setDeleted] = useState<Tunnel | undefined>(undefined);

@@ -2,7 +2,6 @@
 import { describeFault, type DescribedFault } from "../words/fault.ts";
 import { language } from "../words/words.ts";
 
-/** The text. */
 export function FaultText({ of }: { of: DescribedFault }) {
   const words = describeFault(of);
   if (words !== undefined) return <>{words}</>;

@@ -3,7 +3,6 @@ import type { ComponentChildren } from "preact";
 import { Tabs } from "./controls.tsx";
 import { Title } from "./pane.tsx";
 
-/** The page. */
 export function TabbedPage(props: {
   name: string;
   tags: ComponentChildren;

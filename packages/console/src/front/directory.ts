@@ -32,7 +32,6 @@ export interface ServiceDirectoryOptions {
   clock: Clock;
 }
 
-/** The services. */
 export class ServiceDirectory {
   readonly #options: ServiceDirectoryOptions;
   readonly #infos = new Map<ServiceId, OwnInfo & { isUp: boolean }>();

@@ -6,7 +6,6 @@ import { createConsoleError } from "../errors.ts";
 
 const ANSWER_BYTES_MAX = 65_536;
 
-/** A request. */
 export interface TargetRequest {
   method?: string;
   headers?: Readonly<Record<string, string>>;

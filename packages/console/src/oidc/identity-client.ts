@@ -47,7 +47,6 @@ export interface PendingSignIn {
   expiresMs: number;
 }
 
-/** The client. */
 export class IdentityClient {
   readonly #options: IdentityClientOptions;
   readonly #client: oauth.Client;

@@ -24,7 +24,6 @@ export interface OidcRouteOptions {
   clock: Clock;
 }
 
-/** Creates the routes. */
 export function createOidcRoutes(options: OidcRouteOptions): ApiRoute[] {
   const { client, cookie, sessions, box, isSecure, clock } = options;
   // Lax: the way back from identity begins on another site.

@@ -20,7 +20,6 @@ const PAGE_POLICY = [
 const BUILD_COMMAND = "npm run build:console";
 const INDEX = "index.html";
 
-/** Creates the routes. */
 export function createPageRoutes(bundle: Bundle): ApiRoute[] {
   const own = { method: "GET", tag: "Console", access: "public" } as const;
   const problems = { 503: `The page is being built, or is missing: ${BUILD_COMMAND}` };

@@ -96,7 +96,6 @@ export interface SessionRouteOptions {
   endElsewhere: (session: Session) => Promise<string | null>;
 }
 
-/** Creates the routes. */
 export function createSessionRoutes(options: SessionRouteOptions): ApiRoute[] {
   const { cookie, sessions, throttle, rule } = options;
   const own = { tag: "Console", access: "public" } as const;

@@ -34,7 +34,6 @@ type CredentialCheck = (
   request: GuardedRequest,
 ) => Promise<CheckedCredential>;
 
-/** Checked credentials. */
 export interface CheckedCredential {
   caller: Caller;
   credential: Credential;

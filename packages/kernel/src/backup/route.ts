@@ -24,7 +24,6 @@ export const BACKUP_BYTES_HEADER = "x-platform-backup-bytes";
 /** A snapshot keeps deleted data on the disk, so a client that never ends must not hold one for ever. */
 const STREAM_MS_MAX = 24 * 3_600_000;
 
-/** Options of `createBackupRoute`. */
 export interface BackupRouteOptions {
   service: string;
   /** Version of the service. */

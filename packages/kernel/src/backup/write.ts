@@ -30,7 +30,6 @@ import {
 /** Space for folders and manifest, in addition to the files. */
 const OVERHEAD_BYTES = 16 * 1024 * 1024;
 
-/** Options of `writeBackup`. */
 export interface WriteBackupOptions {
   /** Folder of the backup; must be missing or empty. Its parent must exist. */
   folder: string;

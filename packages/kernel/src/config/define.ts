@@ -32,7 +32,6 @@ export interface KeyOptions {
   allowed?: string;
 }
 
-/** A key. */
 export interface ConfigKey<Schema extends z.ZodType = z.ZodType> extends KeyOptions {
   schema: Schema;
 }

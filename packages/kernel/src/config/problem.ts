@@ -16,7 +16,6 @@ const PROBLEMS_MAX = 10;
 const VALUE_CHARACTERS_MAX = 80;
 const SHORT_WORD = /^[a-z]{0,10}$/i;
 
-/** One problem. */
 export interface ConfigProblem extends Fault {
   /** Source of the value: `config.json:3:14`, `environment PLATFORM_GATE_ADDR`, `--addr`. */
   source: string;

@@ -2,7 +2,6 @@
 import { createHash } from "node:crypto";
 import { DatabaseError } from "./error.ts";
 
-/** Supported databases. */
 export type DatabaseKind = "sqlite" | "postgres";
 
 /**

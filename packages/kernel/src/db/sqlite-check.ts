@@ -19,7 +19,6 @@ export interface CheckTask {
   expected: PageSums | undefined;
 }
 
-/** Its result. */
 export interface CheckResult {
   /** The first fault of the structure. */
   fault: string | undefined;

@@ -14,7 +14,6 @@ export interface WriterTurnsOptions {
   waitingMax: number;
 }
 
-/** Gives turns. */
 export class WriterTurns {
   readonly #options: WriterTurnsOptions;
   readonly #waiters: Waiter[] = [];

@@ -62,7 +62,6 @@ export interface EgressOptions {
   ca?: readonly string[] | undefined;
 }
 
-/** A request. */
 interface EgressRequest {
   method?: string;
   headers?: Readonly<Record<string, string>> | Headers;

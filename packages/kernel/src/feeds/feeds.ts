@@ -72,7 +72,6 @@ const PING_MS = 30_000;
 /** Maximum number of figures of one request. */
 const NAMES_MAX = 50;
 
-/** Options of `AdminFeeds`. */
 export interface AdminFeedsOptions {
   service: string;
   version: string;
@@ -145,7 +144,6 @@ export class AdminFeeds {
     this.#changes.note(change);
   }
 
-  /** The operations. */
   createRoutes(): ApiRoute[] {
     return [this.#createSeriesRoute(), this.#createAttentionRoute(), createLiveRoute()].map(
       (route) => ({ ...route, access: this.#access, tag: "Operation" }),

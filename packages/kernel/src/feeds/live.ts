@@ -25,7 +25,6 @@ interface Client {
   admit: () => Promise<void>;
 }
 
-/** Options of `LiveSockets`. */
 export interface LiveSocketsOptions {
   logger: Logger;
   /** The first message of each client. */

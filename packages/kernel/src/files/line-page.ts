@@ -28,7 +28,6 @@ export interface LinePageOptions<T> {
   searchedBytesMax?: number;
 }
 
-/** A page. */
 export interface LinePage<T> {
   /** Newest first. */
   lines: T[];

@@ -5,7 +5,6 @@ import { createRetryLaterError } from "../errors/index.ts";
 export interface BodyBudgetOptions {
   /** Bytes of all bodies that are being received or handled. */
   bytesMax: number;
-  /** Bytes of a client. */
   bytesPerClientMax: number;
 }
 

@@ -85,7 +85,6 @@ export interface VerifierOptions {
   cacheMax?: number;
 }
 
-/** Verifies tokens. */
 export interface TokenVerifier {
   /** Returns a promise only while keys are being fetched. Never throws or rejects. */
   verify(token: string): Verdict | Promise<Verdict>;

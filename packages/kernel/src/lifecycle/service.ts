@@ -12,7 +12,6 @@ const ORPHAN_DRAIN_MS = 5000;
 const ALIVE_MS = 2 ** 31 - 1;
 const SIGNAL_NUMBERS = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const;
 
-/** Exit codes. */
 export const EXIT_CODES = {
   ok: 0,
   /** Failed to start, failed while running, or did not drain in time. */

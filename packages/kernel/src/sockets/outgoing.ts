@@ -6,7 +6,6 @@ import { Pace, type PaceBound } from "./pace.ts";
 const WINDOW_BYTES_MIN = 65_536;
 const WINDOW_BYTES_MAX = 1_048_576;
 
-/** Default budget. */
 const BUDGET_BYTES = 268_435_456;
 
 /** Maximum wait of a producer for space in ms, measured by sweeps. */

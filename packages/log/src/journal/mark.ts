@@ -42,7 +42,6 @@ export function encodeMark(mark: Mark): Buffer {
   return Buffer.concat([encodeSlot(mark, 2), encodeSlot(mark, 1)]);
 }
 
-/** Writes marks. */
 export class MarkFile {
   readonly #file: DiskFile;
   #sequence = 0;

@@ -2,7 +2,6 @@
 import { callPlatform } from "./platform-call.ts";
 import { requireSettings } from "./required.ts";
 
-/** An attachment. */
 export interface MailAttachment {
   filename: string;
   content: string | Uint8Array;

@@ -31,7 +31,6 @@ export interface AccountRouteOptions {
   cookies: Cookies;
 }
 
-/** Creates the routes. */
 export function createAccountRoutes(options: AccountRouteOptions): ApiRoute[] {
   return [...createPublicRoutes(options), ...createOwnRoutes(options)];
 }

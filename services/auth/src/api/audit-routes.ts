@@ -14,7 +14,6 @@ export interface AuditRouteOptions {
   audit: AuditLog;
 }
 
-/** Creates the routes. */
 export function createAuditRoutes({ identification, audit }: AuditRouteOptions): ApiRoute[] {
   const tag = "Audit";
   return [

@@ -26,7 +26,6 @@ export interface ClientRouteOptions {
   audit: AuditLog;
 }
 
-/** Creates the routes. */
 export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
   const { identification, oauth, keys } = options;
   const record = createAuditRecorder(options);

@@ -16,7 +16,6 @@ export interface AuthApiOptions {
   routes: readonly ApiRoute[];
 }
 
-/** Creates the API. */
 export function createAuthApi({ service, routes, ...options }: AuthApiOptions): Api {
   return service.createApi({
     ...options,

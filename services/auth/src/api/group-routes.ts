@@ -18,7 +18,6 @@ export interface GroupRouteOptions {
   audit: AuditLog;
 }
 
-/** Creates the routes. */
 export function createGroupRoutes(options: GroupRouteOptions): ApiRoute[] {
   const { identification, groups } = options;
   const tag = "Groups";

@@ -43,7 +43,6 @@ export interface MfaRouteOptions {
   cookies: Cookies;
 }
 
-/** Creates the routes. */
 export function createMfaRoutes(options: MfaRouteOptions): ApiRoute[] {
   return [
     ...createSignInRoutes(options),

@@ -43,7 +43,6 @@ export interface PasskeyRouteOptions {
   cookies: Cookies;
 }
 
-/** Creates the routes. */
 export function createPasskeyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
   return [...createCeremonyRoutes(options), ...createOwnPasskeyRoutes(options)];
 }

@@ -50,7 +50,6 @@ export interface RbacRouteOptions {
   audit: AuditLog;
 }
 
-/** Creates the routes. */
 export function createRbacRoutes(options: RbacRouteOptions): ApiRoute[] {
   return [
     ...createRoleRoutes(options),

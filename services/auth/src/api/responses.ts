@@ -139,9 +139,7 @@ const policy = z
   })
   .meta({ id: "MfaPolicy" });
 
-/** A policy. */
 export const policyAnswer = policy;
-/** All policies. */
 export const policiesAnswer = z.object({ policies: z.array(policy).readonly() });
 
 /** Options for the browser's `navigator.credentials`. */
@@ -235,7 +233,6 @@ export const role = z
     builtin: z.boolean(),
   })
   .meta({ id: "Role" });
-/** All roles. */
 export const rolesAnswer = z.object({ roles: z.array(role).readonly() });
 
 /** Roles of a subject, with `user_id`, `group_id` or `client_id`; effective permissions of users and clients. */
@@ -261,7 +258,6 @@ export const scope = z
       .meta({ description: "First-party clients get the scope without the user's consent." }),
   })
   .meta({ id: "Scope" });
-/** All scopes. */
 export const scopesAnswer = z.object({ scopes: z.array(scope).readonly() });
 
 /** A page of users. */

@@ -21,7 +21,6 @@ export interface SessionRouteOptions {
   audit: AuditLog;
 }
 
-/** Creates the routes. */
 export function createSessionRoutes(options: SessionRouteOptions): ApiRoute[] {
   const { identification, sessions, credentials, users } = options;
   const record = createAuditRecorder(options);

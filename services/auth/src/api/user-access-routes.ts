@@ -9,7 +9,6 @@ import type { Users } from "../user/users.ts";
 import { needPermission, type Identification } from "./principal.ts";
 import { userFactorsAnswer, userPermissionsAnswer } from "./responses.ts";
 
-/** Options of these routes. */
 export interface UserAccessRouteOptions {
   identification: Identification;
   users: Users;
@@ -18,7 +17,6 @@ export interface UserAccessRouteOptions {
   rbac: Rbac;
 }
 
-/** Creates the routes. */
 export function createUserAccessRoutes(options: UserAccessRouteOptions): ApiRoute[] {
   const { identification, users, factors, passkeys, rbac } = options;
   const tag = "Users";

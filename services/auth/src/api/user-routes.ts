@@ -38,7 +38,6 @@ export interface UserRouteOptions extends UserAccessRouteOptions {
   publicUrl: string;
 }
 
-/** Creates the routes. */
 export function createUserRoutes(options: UserRouteOptions): ApiRoute[] {
   return [
     ...createUserRecordRoutes(options),

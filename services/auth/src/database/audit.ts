@@ -15,7 +15,6 @@ export interface AuditRow {
   hash: string;
 }
 
-/** Audit tables. */
 export interface AuditTables {
   auth_audit: AuditRow;
   /** One row: the last event, and the start of the chain after older events were deleted. */

@@ -25,7 +25,6 @@ export interface OneTimeTokenRow {
   expires_at: number;
 }
 
-/** Table of one-time tokens. */
 export interface OneTimeTokenTables {
   auth_tickets: OneTimeTokenRow;
 }

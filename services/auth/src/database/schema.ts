@@ -11,7 +11,6 @@ import { SESSION_MIGRATIONS, type SessionTables } from "./session.ts";
 import { THROTTLE_MIGRATIONS, type ThrottleTables } from "./throttle.ts";
 import { USER_MIGRATIONS, type UserTables } from "./user.ts";
 
-/** All tables. */
 export type AuthTables = UserTables &
   SessionTables &
   RbacTables &

@@ -6,7 +6,6 @@ import type { PageRoute } from "./route.ts";
 
 const FOLDER = "/client-logo/";
 
-/** Creates the route. */
 export function createClientLogoRoutes(services: PageServices): PageRoute[] {
   return [
     {

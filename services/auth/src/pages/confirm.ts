@@ -35,7 +35,6 @@ interface ConfirmView {
   problem?: Problem | undefined;
 }
 
-/** Creates the routes. */
 export function createConfirmRoutes(services: PageServices): PageRoute[] {
   return [
     {

@@ -43,7 +43,6 @@ export function createPages(
   });
 }
 
-/** Creates all routes. */
 export function createPageRoutes(services: PageServices): PageRoute[] {
   return [
     ...createSignInRoutes(services),

@@ -18,7 +18,6 @@ const LANGUAGE_MS = 3_600_000;
 /** An existing sign-in satisfies these reasons; all others require a new one. */
 const SILENT_REASONS = new Set(["no_session", "session_ended", "acr_values", "second_factor"]);
 
-/** Creates the routes. */
 export function createInteractionRoutes(services: PageServices): PageRoute[] {
   const path = "/interaction/{id}";
   return [

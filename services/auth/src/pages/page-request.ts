@@ -38,7 +38,6 @@ export interface PageRequest {
   readonly cookies: string[];
 }
 
-/** Options of the reader. */
 export interface PageRequestReaderOptions {
   cookies: Cookies;
   resolver: SessionResolver;
@@ -48,7 +47,6 @@ export interface PageRequestReaderOptions {
   secret: Buffer;
 }
 
-/** Reads page requests. */
 export class PageRequestReader {
   readonly #options: PageRequestReaderOptions;
   readonly #key: Buffer;

@@ -7,7 +7,6 @@ import { attempt, carryCsrf, showPage, type PageServices } from "./page-services
 import { createFieldProblem, type Problem } from "./problem.ts";
 import { withQuery, type PageResponse, type Form, type PageRoute } from "./route.ts";
 
-/** Creates the routes. */
 export function createRecoveryRoutes(services: PageServices): PageRoute[] {
   return [
     {

@@ -23,7 +23,6 @@ export interface CodeQuestion {
   problem?: Problem | undefined;
 }
 
-/** Creates the routes. */
 export function createSecondFactorRoutes(services: PageServices): PageRoute[] {
   const path = "/sign-in/factor";
   return [

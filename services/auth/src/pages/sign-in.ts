@@ -31,7 +31,6 @@ export interface SignInView {
   client?: string;
 }
 
-/** Creates the routes. */
 export function createSignInRoutes(services: PageServices): PageRoute[] {
   return [
     {

@@ -4,7 +4,6 @@ import { html } from "./html.ts";
 import { carryCsrf, showPage, type PageServices } from "./page-services.ts";
 import { withQuery, type PageRoute } from "./route.ts";
 
-/** Creates the routes. */
 export function createSignOutRoutes(services: PageServices): PageRoute[] {
   const path = "/sign-out";
   return [

@@ -16,7 +16,6 @@ interface SignUpForm {
   carried: Readonly<Record<string, string | undefined>>;
 }
 
-/** Creates the routes. */
 export function createSignUpRoutes(services: PageServices): PageRoute[] {
   return [
     {

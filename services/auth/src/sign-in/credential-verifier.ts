@@ -30,7 +30,6 @@ export interface CredentialVerifierOptions {
   deviceMarks: DeviceMarks;
 }
 
-/** Verifies credentials. */
 export class CredentialVerifier {
   readonly #options: CredentialVerifierOptions;
 

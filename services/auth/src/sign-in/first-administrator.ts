@@ -8,7 +8,6 @@ import type { Registrations } from "./registrations.ts";
 
 const LINK_MS = 86_400_000;
 
-/** Options of `ensureAdministrator`. */
 export interface FirstAdministratorOptions {
   /** The configured first administrator. */
   administrator: { username: string; password: string } | undefined;

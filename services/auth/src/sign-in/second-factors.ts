@@ -54,7 +54,6 @@ interface TokenPayload {
   sid?: string;
 }
 
-/** Options of `SecondFactors`. */
 export interface SecondFactorsOptions {
   clock: Clock;
   factors: Factors;
@@ -63,7 +62,6 @@ export interface SecondFactorsOptions {
   users: Users;
 }
 
-/** Pending sign-ins. */
 export class SecondFactors {
   readonly #options: SecondFactorsOptions;
 

@@ -19,7 +19,6 @@ const SENTENCES = {
   "passkey.remove": "A passkey was removed.",
 } as const;
 
-/** Sends notices. */
 export class SecurityNotices {
   readonly #notifier: Notifier;
   readonly #onError: (error: unknown) => void;

@@ -62,7 +62,6 @@ export interface SignedIn {
   deviceMark: string;
 }
 
-/** Options of `SignIn`. */
 export interface SignInOptions {
   verifier: CredentialVerifier;
   secondFactors: SecondFactors;

@@ -18,7 +18,6 @@ export interface ResolvedSession {
   readonly renewedToken: string | undefined;
 }
 
-/** Options of `SessionResolver`. */
 export interface SessionResolverOptions {
   sessions: Sessions;
   users: Users;
@@ -28,7 +27,6 @@ export interface SessionResolverOptions {
   sessionAbsoluteMs: number;
 }
 
-/** Resolves sessions. */
 export class SessionResolver {
   readonly #options: SessionResolverOptions;
 

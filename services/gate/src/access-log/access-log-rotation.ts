@@ -3,7 +3,6 @@ import { rename, stat } from "node:fs/promises";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
 import type { AccessLogSpec } from "../shared-state/index.ts";
 
-/** Options of {@link AccessLogRotation}. */
 export interface AccessLogRotationOptions {
   /** Returns the current settings of the logs; undefined for one that no route writes. */
   listSpecs: () => readonly (AccessLogSpec | undefined)[];

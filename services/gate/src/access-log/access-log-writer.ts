@@ -1,7 +1,6 @@
 // Appends the access log lines of one worker: buffered in memory, written in the background.
 import { closeSync, fstatSync, openSync, readSync, write, writeSync } from "node:fs";
 
-/** Options of {@link AccessLogWriter}. */
 export interface AccessLogWriterOptions {
   path: string;
   /** Maximum delay between a line and its write. */

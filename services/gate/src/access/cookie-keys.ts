@@ -4,7 +4,6 @@ import { z } from "zod";
 import { COOKIE_KEY_BYTES } from "../shared-state/index.ts";
 import type { StateFile } from "./state-file.ts";
 
-/** The stored form. */
 export const cookieKeysSchema = z.array(z.base64url());
 
 /** The keys of a gateway: the first seals, all of them open. */

@@ -4,7 +4,6 @@ import type { EndedSessions, EndedSessionSet } from "../shared-state/index.ts";
 
 const NAME_CHARACTERS_MAX = 1_024;
 
-/** The stored form. */
 export const endedSessionsSchema = z.array(
   z.strictObject({
     client: z.string(),

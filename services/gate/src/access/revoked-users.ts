@@ -6,7 +6,6 @@ import type { StateFile } from "./state-file.ts";
 
 const USER_CHARACTERS_MAX = 1_024;
 
-/** The stored form. */
 export const revokedUsersSchema = z.array(
   z.strictObject({ user: z.string(), revokedAt: z.number() }),
 );

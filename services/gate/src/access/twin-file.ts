@@ -34,7 +34,6 @@ const copySchema = z.strictObject({
   text: z.string().nullable(),
 });
 
-/** The file. */
 export class TwinFile {
   readonly #options: TwinFileOptions;
   readonly #copyPath: string;

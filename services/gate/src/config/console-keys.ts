@@ -6,7 +6,6 @@ import { redisUrl, unset, unsetOr } from "./value.ts";
 const url = z.url({ protocol: /^https?$/ });
 const SERVICE = /^(?:auth|vault|pulse|notify|tunnel|runtime)=https?:\/\/[^/?#@\s]+$/;
 
-/** The keys. */
 export const consoleKeys = {
   console_addr: key(unset(z.union([z.literal("shared"), addressSchema()])), {
     description:

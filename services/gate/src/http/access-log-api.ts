@@ -77,7 +77,6 @@ const streamQuery = filterQuery.extend({
     .describe("One of so many matching requests is sent: 100 is 1 %."),
 });
 
-/** Creates the endpoints. */
 export function createAccessLogRoutes(controller: Controller): ApiRoute[] {
   return [
     defineRoute({

@@ -51,7 +51,6 @@ function declareReading(document: JsonObject): JsonObject {
   return { ...document, paths };
 }
 
-/** Creates the API. */
 export function createGateApi(options: GateApiOptions): Api {
   const { service, operation, controller } = options;
   const { clock, metrics } = service;

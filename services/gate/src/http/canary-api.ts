@@ -14,7 +14,6 @@ const SUMMARIES: Readonly<Record<CanaryAction, string>> = {
   rollback: "Send all traffic to the stable target",
 };
 
-/** Creates the endpoints. */
 export function createCanaryRoutes({ controller, canaries }: RoutesApiOptions): ApiRoute[] {
   return Object.entries(SUMMARIES).map(([action, summary]) =>
     defineRoute({

@@ -28,7 +28,6 @@ const certificateSchema = z.object({
   detail: z.string().optional(),
 });
 
-/** Creates the endpoint. */
 export function createCertificateRoutes(certificates: Certificates, clock: Clock): ApiRoute[] {
   return [
     defineRoute({

@@ -28,7 +28,6 @@ const registrationSchema = z.strictObject({
 
 type Registration = z.output<typeof registrationSchema>;
 
-/** Creates the endpoint. */
 export function createRegisterRoute(controller: Controller): ApiRoute {
   return defineRoute({
     method: "POST",

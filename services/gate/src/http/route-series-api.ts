@@ -20,7 +20,6 @@ const query = z.object({
     .describe("Seconds between two points; default: the smallest that reaches back to `from`."),
 });
 
-/** Creates the endpoint. */
 export function createRouteSeriesRoutes(
   planner: Pick<RoutePlanner, "listSpecs">,
   series: RouteSeries,

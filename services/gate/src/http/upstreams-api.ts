@@ -24,7 +24,6 @@ const upstream = z.object({
 
 type Upstream = z.infer<typeof upstream>;
 
-/** Creates the endpoints. */
 export function createUpstreamRoutes(options: RoutesApiOptions): ApiRoute[] {
   const own = { method: "GET", tag: "Operation" } as const;
   return [

@@ -156,7 +156,6 @@ export const CONTROL_CALLER_HEADER = "x-platform-gate-caller";
 /** Carries the client's address to the console; removed from client requests. */
 export const CONSOLE_CLIENT_HEADER = "x-platform-gate-client";
 
-/** Default limits. */
 export const LIMITS_DEFAULT: Readonly<LimitsSpec> = {
   connectionsMax: 20_000,
   shedConnectionsMax: 512,

@@ -52,7 +52,6 @@ interface PendingSignIn extends SignInSecrets {
   expiresAt: number;
 }
 
-/** Options of {@link OidcSignIn}. */
 export interface OidcSignInOptions {
   /** Finds a client of the active routes. */
   findClient: (client: string) => OidcClientSpec | undefined;

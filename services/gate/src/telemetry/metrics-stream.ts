@@ -31,7 +31,6 @@ export const metricsUpdate = z.object({
     .describe("State of the circuit breaker of each target by URL: closed, half_open or open"),
 });
 
-/** An update. */
 export type MetricsUpdate = z.infer<typeof metricsUpdate>;
 
 /** Numbers of the last update that are not part of it. */

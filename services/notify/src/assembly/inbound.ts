@@ -9,7 +9,6 @@ import type { Outcomes } from "./outcomes.ts";
 import type { Senders } from "./senders.ts";
 import type { Storage } from "./storage.ts";
 
-/** The parts. */
 export interface InboundParts {
   readonly inbound: Inbound;
   readonly dmarcReports: DmarcReports;

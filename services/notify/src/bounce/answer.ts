@@ -1,6 +1,5 @@
 // The answer of the remote server, as reply to SMTP or as it is quoted in reports.
 
-/** An answer. */
 export interface RemoteAnswer {
   /** SMTP reply code. */
   code?: number | undefined;

@@ -1,7 +1,6 @@
 // Alarm of the bounce rate: the share of hard bounces in the last hour.
 import type { Clock } from "@platform/kernel/time";
 
-/** Options of {@link BounceRateAlarm}. */
 export interface BounceRateAlarmOptions {
   clock: Clock;
   /** Share of hard bounces, 0 to 1, above which the alarm is raised. */

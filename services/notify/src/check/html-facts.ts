@@ -26,7 +26,6 @@ const ACTIVE = new Set(["script", "form", "iframe", "object", "embed", "base", "
 const NAME = /^[a-z][a-z0-9-]*/i;
 const ATTRIBUTE = /([a-z][a-z0-9:_-]*)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?/gi;
 
-/** Reads the facts. */
 export function readHtmlFacts(html: string): HtmlFacts {
   const text = html.slice(0, CHARACTERS_MAX);
   const active = new Set<string>();

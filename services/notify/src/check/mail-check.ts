@@ -19,7 +19,6 @@ const SUBJECT_CHARACTERS_MAX = 78;
 const NAMES_MAX = 5;
 const PLACEHOLDER = /\{\{[^{}]{1,200}\}\}|\{%[^{}%]{1,200}%\}/;
 
-/** Creates the checks. */
 export function createMailCheck(authentication: CheckAuthentication): CheckMail {
   return async (mail) => {
     const [authenticity, parsed] = await Promise.all([

@@ -10,7 +10,6 @@ interface DomainRow {
 /** State of a key: published in DNS or not yet, signing, or replaced and kept for mail in transit. */
 type DkimKeyState = "pending" | "active" | "retired";
 
-/** A DKIM key. */
 export interface DkimKeyRow {
   domain: string;
   selector: string;

@@ -1,4 +1,4 @@
-// Who has leased a row: the successor of a process that was killed releases what that one had leased.
+// The owner of a lease: the successor of a process that was killed releases the leases of that one.
 import { createHash } from "node:crypto";
 import type { ServiceLifecycle } from "@platform/chassis";
 import { claimReplica, createReplica, type Replica } from "@platform/kernel/files";

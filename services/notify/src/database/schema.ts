@@ -11,7 +11,6 @@ import { SUPPRESSION_MIGRATIONS, type SuppressionTables } from "./suppression.ts
 import { TEMPLATE_MIGRATIONS, type TemplateTables } from "./template.ts";
 import { WEBHOOK_MIGRATIONS, type WebhookTables } from "./webhook.ts";
 
-/** All tables. */
 export type NotifyTables = MessageTables &
   SuppressionTables &
   InboxTables &

@@ -2,7 +2,6 @@
 import type { Migration } from "@platform/kernel/db";
 import type { TraceColumns } from "./trace.ts";
 
-/** A webhook. */
 export interface WebhookRow {
   id: string;
   url: string;

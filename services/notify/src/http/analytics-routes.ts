@@ -37,7 +37,6 @@ const analyticsAnswer = z.object({
     .describe("The value of the dimension under its name, and the figures"),
 });
 
-/** Creates the routes. */
 export function createAnalyticsRoutes(analytics: Analytics, clock: Clock): ApiRoute[] {
   return [
     defineRoute({

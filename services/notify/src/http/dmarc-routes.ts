@@ -66,7 +66,6 @@ const sentReport = z.object({
   detail: z.string(),
 });
 
-/** Creates the routes. */
 export function createDmarcRoutes(
   reports: DmarcReports,
   sender: ReportSender,

@@ -34,7 +34,6 @@ const domainAnswer = z
   })
   .meta({ id: "Domain" });
 
-/** Creates the routes. */
 export function createDomainRoutes(domains: Domains): ApiRoute[] {
   const operation = { tag: "Domains", access: requireManager } as const;
   return [

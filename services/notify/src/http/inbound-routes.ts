@@ -103,7 +103,6 @@ export interface InboundParts {
   fetch: EgressFetch;
 }
 
-/** Creates the routes. */
 export function createInboundRoutes(parts: InboundParts): ApiRoute[] {
   return [...createRuleRoutes(parts), ...createReceivedRoutes(parts)];
 }

@@ -18,7 +18,6 @@ export interface LinkRoutesOptions {
 /** Invalid links per minute and peer. */
 const INVALID_PER_MINUTE = 60;
 
-/** Creates the routes. */
 export function createLinkRoutes({ unsubscribes, ...options }: LinkRoutesOptions): ApiRoute[] {
   const invalidRate = new RateLimit({
     name: "invalid-links",

@@ -91,7 +91,6 @@ const CONTENT_PROBLEMS = {
   409: "The message is sensitive, its content was erased, or it is no mail",
 };
 
-/** Creates the routes. */
 export function createMessageRoutes(options: MessageRoutesOptions): ApiRoute[] {
   return [...createStatusRoutes(options), ...createContentRoutes(options)];
 }

@@ -53,7 +53,6 @@ const subscriptionAnswer = z.object({
   expires_at: z.string().nullable(),
 });
 
-/** Creates the routes. */
 export function createPushRoutes(parts: PushParts): ApiRoute[] {
   const { subscriptions, vapid, fetch } = parts;
   const operation = { tag: "Web Push", access: requireSender } as const;

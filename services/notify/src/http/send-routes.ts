@@ -46,7 +46,6 @@ const itemResult = z.union([
   z.object({ code, status: z.string(), problem: z.record(z.string(), z.unknown()) }),
 ]);
 
-/** Creates the routes. */
 export function createSendRoutes(options: SendRoutesOptions): ApiRoute[] {
   const { sender, bodyBytesMax } = options;
   const operation = {

@@ -11,7 +11,6 @@ import {
 import type { Clock } from "@platform/kernel/time";
 import type { SmsReceipts } from "../relay/sms/receipts.ts";
 
-/** Options of the routes. */
 export interface SmsReceiptRoutesOptions {
   /** Undefined without a gateway. */
   receipts: SmsReceipts | undefined;
@@ -32,7 +31,6 @@ interface Incoming {
   request: Request;
 }
 
-/** Creates the routes. */
 export function createSmsReceiptRoutes({
   receipts,
   publicUrl,

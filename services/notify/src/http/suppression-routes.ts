@@ -39,7 +39,6 @@ const entryAnswer = z.object({
   message_id: z.string().optional(),
 });
 
-/** Creates the routes. */
 export function createSuppressionRoutes(suppressions: Suppressions, clock: Clock): ApiRoute[] {
   const operation = { tag: "Suppression", access: requireManager } as const;
   return [

@@ -31,7 +31,6 @@ const previewBody = z.strictObject({
     .describe("Unsaved content, rendered instead of the stored one."),
 });
 
-/** Creates the routes. */
 export function createTemplatePreviewRoutes(options: TemplatePreviewOptions): ApiRoute[] {
   const { templates, sender, unsubscribes, clock } = options;
   const drafts = new RenderedDrafts(clock);

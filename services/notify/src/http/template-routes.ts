@@ -68,7 +68,6 @@ const savedAnswer = z.object({
   version: z.int(),
 });
 
-/** Creates the routes. */
 export function createTemplateRoutes(templates: Templates): ApiRoute[] {
   const { store } = templates;
   const operation = { tag: "Templates", access: requireManager } as const;

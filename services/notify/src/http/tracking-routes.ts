@@ -31,7 +31,6 @@ interface Visit {
   peer: Peer;
 }
 
-/** Creates the routes. */
 export function createTrackingRoutes(options: TrackingRoutesOptions): ApiRoute[] {
   const operation = {
     method: "GET",

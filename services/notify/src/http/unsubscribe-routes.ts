@@ -32,7 +32,6 @@ interface PageRequest {
   peer: Peer;
 }
 
-/** Creates the routes. */
 export function createUnsubscribeRoutes(options: UnsubscribeRoutesOptions): ApiRoute[] {
   const { unsubscribes, invalidRate } = options;
   const operation = {

@@ -21,7 +21,6 @@ export type RuleFields = Pick<InboundRuleRow, "name" | "pattern" | "forward_to" 
 /** Maximum number of rules; each recipient is compared with all of them. */
 const RULES_MAX = 1_000;
 
-/** The rules. */
 export class InboundRules {
   readonly #options: InboundRulesOptions;
   #rules: readonly InboundRuleRow[] = [];

@@ -22,7 +22,6 @@ export interface WebPushOptions {
   log: Logger;
 }
 
-/** Web Push. */
 export interface WebPush {
   subscriptions: PushSubscriptions;
   vapid: Vapid;

@@ -3,7 +3,6 @@ import type { Delivery, Outcome, Transport } from "../delivery.ts";
 import type { PrepareMail } from "./prepare.ts";
 import { SmtpServer, type SmtpServerOptions } from "./smtp/server.ts";
 
-/** A relay. */
 export interface RelayOptions extends SmtpServerOptions {
   /** Share of the messages, relative to the other relays; 0 for relays that are used only if the others fail. */
   weight: number;

@@ -33,7 +33,6 @@ export interface SentMail extends StoredContent {
   bytes: Buffer;
 }
 
-/** Reads contents. */
 export class StoredContents {
   readonly #options: StoredContentsOptions;
 

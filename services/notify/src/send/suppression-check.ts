@@ -14,7 +14,6 @@ export interface SuppressionCheckOptions {
   tracer: Tracer;
 }
 
-/** The check. */
 export class SuppressionCheck {
   readonly #options: SuppressionCheckOptions;
 

@@ -31,7 +31,6 @@ export interface RenderResult {
   paths: VariablePath[];
 }
 
-/** Rendered parts. */
 export type RenderedParts = Partial<Record<Part, string>>;
 
 /** Limits of a job. */

@@ -19,7 +19,6 @@ export const WEBHOOK_EVENTS = [
 /** A type of event. */
 export type WebhookEventType = (typeof WEBHOOK_EVENTS)[number];
 
-/** An event. */
 export interface WebhookEvent {
   /** The trace that calls continue; that of the message. */
   trace?: TraceColumns | undefined;

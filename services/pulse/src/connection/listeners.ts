@@ -43,7 +43,6 @@ export interface WireConnection {
   shutDown(): void;
 }
 
-/** Options of `WireListeners`. */
 export interface WireListenersOptions {
   /** Maximum number of connections; further ones are closed immediately. */
   connectionsMax: number;

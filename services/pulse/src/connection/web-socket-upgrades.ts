@@ -7,7 +7,6 @@ import { WebSocketServer, type WebSocket } from "ws";
 import type { WireConnection, WireListeners } from "./listeners.ts";
 import { plainAddress, WebSocketTransport, type Framing, type Transport } from "./transport.ts";
 
-/** Options of `WebSocketUpgrades`. */
 export interface WebSocketUpgradesOptions {
   /** Names of the protocol, the preferred first. */
   subprotocols: readonly string[];

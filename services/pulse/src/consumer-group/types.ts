@@ -137,7 +137,6 @@ export interface GroupLimits {
   initialDelayMs: number;
 }
 
-/** Default limits. */
 export const GROUP_LIMITS_DEFAULT: GroupLimits = {
   groupsMax: 10_000,
   membersMax: 1_000,

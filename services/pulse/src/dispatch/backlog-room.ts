@@ -8,7 +8,6 @@ const CHECK_MS = 10;
 const STALL_MS = 30_000;
 const NO_WAIT = Promise.resolve();
 
-/** The backlogs. */
 export interface BacklogPort {
   /** Messages that wait in a topic, with those that are being stored. */
   depthOf(topic: Topic): number;

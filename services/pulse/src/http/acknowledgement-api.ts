@@ -33,7 +33,6 @@ export interface AcknowledgementRoutesOptions {
   groups: SharedSubscriptions;
 }
 
-/** Routes for acknowledgements. */
 export function createAcknowledgementRoutes({
   topics,
   groups,

@@ -30,7 +30,6 @@ const CAUSES_MAX = 1_000;
 /** Payloads of one answer. */
 const PAGE_BYTES_MAX = 4 * 1024 * 1024;
 
-/** Options of the routes. */
 export interface DeadLetterRoutesOptions {
   admission: Admission;
   topics: Topics;

@@ -24,7 +24,6 @@ export interface MessagingRoutesOptions
   connections: ConnectionSources;
 }
 
-/** Creates the routes. */
 export function createMessagingRoutes(options: MessagingRoutesOptions): ApiRoute[] {
   const { admission, broker, describeConsumerGroup } = options;
   const parts = { ...broker, groups: options.groups, admission };

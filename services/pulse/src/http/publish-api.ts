@@ -61,7 +61,6 @@ export const publishedAnswer = z
   })
   .meta({ id: "Published" });
 
-/** Routes for publishing. */
 export function createPublishRoutes(publisher: Publisher, admission: Admission): ApiRoute[] {
   return [
     defineDirectRoute({

@@ -4,7 +4,6 @@ import { z } from "zod";
 
 const token = z.string().optional().describe("Token of browsers, which cannot set headers.");
 
-/** Creates the routes. */
 export function createSocketRoutes(): ApiRoute[] {
   return [
     defineUpgradeRoute({

@@ -7,7 +7,6 @@ import type { Topic } from "../topic/topics.ts";
 /** Policies for old messages. */
 export const POLICIES = ["delete", "compact", "compact,delete"] as const;
 
-/** The settings. */
 export const configAnswer = z.object({
   retention_ms: z.number(),
   retention_bytes: z.number(),

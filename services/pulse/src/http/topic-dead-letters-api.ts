@@ -15,7 +15,6 @@ import { tagConfig } from "./topic-config.ts";
 /** Dead letters of one response. */
 const LIST_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Options of the routes. */
 export interface TopicDeadLetterOptions {
   admission: Admission;
   topics: Topics;

@@ -63,7 +63,6 @@ const topicAnswer = z
   })
   .meta({ id: "Topic" });
 
-/** Routes for topics. */
 export function createTopicRoutes(options: TopicRoutesOptions): ApiRoute[] {
   return [
     ...createCatalogueRoutes(options),

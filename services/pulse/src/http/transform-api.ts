@@ -38,7 +38,6 @@ const shownPayload = z.object({
   is_text: z.boolean(),
 });
 
-/** Routes for transforms. */
 export function createTransformRoutes(options: TransformRoutesOptions): ApiRoute[] {
   const { topics, transforms, admission } = options;
   const common = { path: PATH, tag: "Rules of a topic" } as const;

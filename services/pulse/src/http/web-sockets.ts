@@ -31,7 +31,6 @@ const STATS_MS = 1_000;
 /** RFC 6455 section 7.4.1: going away, and policy violation. */
 const CLOSE_CODES = { "going-away": 1001, revoked: 1008 } as const;
 
-/** Options of `WebSockets`. */
 export interface WebSocketsOptions extends SubscribeOptions {
   subscribers: Subscribers;
   frames: MessageFrames;

@@ -8,7 +8,6 @@ const SWEEP_MS = 60_000;
 /** Retention of groups without members and offsets: long enough to inspect or delete them. */
 const UNUSED_MS = 10 * 60_000;
 
-/** Options of `GroupRetention`. */
 export interface GroupRetentionOptions {
   offsets: Offsets;
   groups: GroupCoordinator;

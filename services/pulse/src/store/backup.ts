@@ -62,7 +62,6 @@ export async function backupFolder(
   print("Not included: the configuration, users_file, TLS files and the folder quarantine.");
 }
 
-/** Options of `restoreFolder`. */
 export interface RestoreFolderOptions {
   /** Folder of the backup. */
   folder: string;

@@ -20,7 +20,6 @@ export interface Topic {
 
 /** Limits for topics that clients create. */
 export interface TopicLimits {
-  /** Topics per tenant. */
   topicsPerTenantMax: number;
   /** Partitions per topic. */
   partitionsMax: number;

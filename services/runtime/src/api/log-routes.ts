@@ -51,7 +51,6 @@ export interface LogRoutesOptions {
   findService: (word: string) => { name: string; label: string };
 }
 
-/** Creates the operations. */
 export function createLogRoutes({ path, findService }: LogRoutesOptions): ApiRoute[] {
   return [
     defineRoute({

@@ -26,7 +26,6 @@ const scheduleSchema = z.object({
 });
 const TAG = "Schedules";
 
-/** Creates the operations. */
 export function createScheduleRoutes(
   schedules: ScheduleRegistry,
   onChange: (title: string, actor: string) => void,

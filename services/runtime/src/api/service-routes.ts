@@ -69,7 +69,6 @@ const OPERATIONS = [
   },
 ] as const;
 
-/** Creates the operations. */
 export function createServiceRoutes(options: ServiceRoutesOptions): ApiRoute[] {
   const { states, control, onChange } = options;
   const describe = async (): Promise<ServiceDocument[]> => {

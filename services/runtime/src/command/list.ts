@@ -25,7 +25,6 @@ export async function runUserList({ data, json }: ListOptions): Promise<void> {
   ]);
 }
 
-/** Prints the buckets. */
 export async function runBucketList({ data, json }: ListOptions): Promise<void> {
   const storage = connectStorage(await findTarget(data));
   const buckets = readPages(storage, "buckets?detail=true", "items");

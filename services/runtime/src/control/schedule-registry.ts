@@ -13,7 +13,6 @@ export interface KnownSchedule extends ScheduleReport {
   readonly service: string;
 }
 
-/** The schedules. */
 export class ScheduleRegistry {
   readonly #run: (service: string, name: string) => void;
   readonly #schedules = new Map<string, readonly KnownSchedule[]>();

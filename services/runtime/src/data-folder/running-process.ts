@@ -5,7 +5,6 @@ import { join } from "node:path";
 /** `npm` and a shell may be between the service manager and the platform. */
 const ANCESTORS_MAX = 4;
 
-/** A process. */
 export interface ProcessFacts {
   /** Short name of the program. */
   name: string;

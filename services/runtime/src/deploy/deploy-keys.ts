@@ -3,7 +3,6 @@ import { z } from "zod";
 import { key } from "@platform/kernel/config";
 
 const NAME = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
-/** The flags. */
 export const DEPLOY_KEYS = {
   target: key(z.enum(["docker", "k8s"]), {
     description: "Container image, or Kubernetes.",

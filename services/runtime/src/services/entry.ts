@@ -55,7 +55,6 @@ export interface EntryContext {
   running: readonly ServiceEntry[];
 }
 
-/** One service. */
 export interface ServiceEntry {
   /** Short name: in log lines, folders and variables, and for `--only gate`. */
   name: string;

@@ -5,7 +5,6 @@ export const RUNTIME_KEY = "runtime_addr";
 /** Environment variable of the operator's token. */
 export const RUNTIME_TOKEN = "PLATFORM_RUNTIME_TOKEN";
 
-/** The listener. */
 export const RUNTIME_LISTENER = {
   name: "http",
   key: RUNTIME_KEY,

@@ -27,7 +27,6 @@ export interface RelayApi {
   readonly requests: LineStreams<CapturedRequest>;
 }
 
-/** Creates the API. */
 export function createRelayApi(
   config: RelayConfig,
   service: Service,

@@ -4,7 +4,6 @@
 const RAW_BYTES_MAX = 104_448;
 const NO_BYTES = Buffer.alloc(0);
 
-/** One message. */
 export class RawMessage {
   /** Bytes seen, including those that were not kept. */
   seen = 0;

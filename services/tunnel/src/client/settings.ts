@@ -20,7 +20,6 @@ export interface TunnelSettings {
   readonly shareAuth: string | undefined;
 }
 
-/** All settings. */
 export interface ClientSettings {
   readonly relay: string;
   readonly token: string | undefined;

@@ -20,7 +20,6 @@ interface FolderTarget {
   readonly path: string;
 }
 
-/** Either. */
 export type Target = ServiceTarget | FolderTarget;
 
 /** Thrown for text that is no target; the message says what is allowed. */

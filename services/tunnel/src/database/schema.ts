@@ -54,7 +54,6 @@ interface SecretRow {
   value: string;
 }
 
-/** All tables. */
 export interface TunnelTables {
   tunnel_tunnels: TunnelRow;
   tunnel_domains: DomainRow;

@@ -79,15 +79,12 @@ const event = z.object({
   dropped: z.int(),
 });
 
-/** HELLO. */
 export type Hello = z.output<typeof hello>;
 /** A tunnel in HELLO. */
 export type TunnelOffer = z.output<typeof offer>;
-/** WELCOME. */
 export type Welcome = z.output<typeof welcome>;
 /** A tunnel in WELCOME, or why there is none. */
 export type TunnelGrant = z.output<typeof grant>;
-/** EVENT. */
 export type RequestEvents = z.output<typeof event>;
 /** A finished request in EVENT. */
 export type RequestEvent = RequestEvents["requests"][number];
@@ -97,12 +94,10 @@ export function readHello(payload: Buffer): Hello {
   return readJson(payload, "HELLO", hello);
 }
 
-/** Reads WELCOME. */
 export function readWelcome(payload: Buffer): Welcome {
   return readJson(payload, "WELCOME", welcome);
 }
 
-/** Reads EVENT. */
 export function readEvent(payload: Buffer): RequestEvents {
   return readJson(payload, "EVENT", event);
 }

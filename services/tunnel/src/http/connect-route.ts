@@ -2,7 +2,6 @@
 import { defineUpgradeRoute, type ApiRoute } from "@platform/kernel/http";
 import { SUBPROTOCOL } from "../frame/format.ts";
 
-/** Creates the route. */
 export function createConnectRoute(): ApiRoute {
   return defineUpgradeRoute({
     requires: "caller",

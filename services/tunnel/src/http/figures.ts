@@ -3,7 +3,6 @@ import type { Figure } from "@platform/kernel/feeds";
 import { sumSeries, type MetricRegistry } from "@platform/kernel/metrics";
 import { RELAY_METRICS, type RelayGauges } from "../metrics.ts";
 
-/** The figures. */
 export function createFigures(registry: MetricRegistry, gauges: RelayGauges): Figure[] {
   const counter = (name: string, unit: string, title: string, metric: string, label?: string) => ({
     name,

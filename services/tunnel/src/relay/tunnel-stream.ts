@@ -19,7 +19,6 @@ export type StreamLoss =
   /** The target had closed the connection before any byte of the request was delivered: it may be sent again. */
   | "UNDELIVERED";
 
-/** One stream. */
 export class TunnelStream implements UpstreamStream, StreamListener {
   tap: RequestTap | null = null;
   readonly #stream: Stream;

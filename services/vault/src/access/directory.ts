@@ -58,7 +58,6 @@ const tablesSchema = z.strictObject({
   keys: z.array(keySchema),
 });
 
-/** A user. */
 export type UserRecord = z.output<typeof userSchema>;
 /** A role, which holders of session keys have. */
 export type RoleRecord = z.output<typeof roleSchema>;

@@ -38,7 +38,6 @@ export interface AdminAccess {
   share: ShareOptions;
 }
 
-/** Creates the parts. */
 export function createAdminAccess(options: AdminAccessOptions): AdminAccess {
   const { config, api, ids, directory, tokens, isTls, objectPort, onOperation } = options;
   const { clock, trustedProxies, verifier, webIdentity } = api;

@@ -9,7 +9,6 @@ import { createEventPolicy } from "../delivery/event-policy.ts";
 import type { EventPolicy } from "../delivery/target.ts";
 import type { Storage } from "./storage.ts";
 
-/** The parts. */
 export interface EventDelivery {
   readonly delivery: Delivery;
   /** Targets that users may choose. */

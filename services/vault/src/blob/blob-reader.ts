@@ -49,7 +49,6 @@ const SHORT = "Stored data is truncated";
 // Reading a little more than necessary is cheaper than a second read for the checksums.
 const GAP_BYTES_MAX = 128 * 1024;
 
-/** Opens blobs. */
 export class BlobReader {
   readonly #folders: StoreFolders;
   readonly #files: OpenFiles<number>;

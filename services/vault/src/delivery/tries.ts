@@ -34,7 +34,6 @@ const SUBSCRIPTIONS_MAX = 1_000;
 const REASON_CHARS_MAX = 500;
 const NONE: SubscriptionTries = { delivered: 0, failed: 0, abandoned: 0, tries: [] };
 
-/** Remembers tries. */
 export class TryLog {
   readonly #subscriptions = new Map<string, SubscriptionTries>();
 

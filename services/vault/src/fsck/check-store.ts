@@ -37,7 +37,6 @@ export interface FsckOptions {
   isRepair: boolean;
 }
 
-/** One finding. */
 interface FsckFinding {
   /** `lost`: acknowledged data that cannot be restored. */
   state: "whole" | "damaged" | "restored" | "lost" | "note";

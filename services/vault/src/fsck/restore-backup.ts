@@ -18,7 +18,6 @@ import { nameDriveFolder, type DrivesMark } from "../upkeep/store-snapshot.ts";
 
 const INDEX_NAME = "index.sqlite";
 
-/** Options of `restoreStore`. */
 export interface RestoreStoreOptions {
   /** Folder of the backup. */
   folder: string;

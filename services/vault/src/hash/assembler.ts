@@ -172,7 +172,6 @@ export const v128 = {
     ...encodeUnsigned(offset),
     lane,
   ],
-  /** Stores one lane. */
   store32Lane: (at: Code, vector: Code, lane: number, offset = 0): Code => [
     ...at,
     ...vector,

@@ -264,7 +264,6 @@ export interface ListRequest {
   maxKeys?: number;
 }
 
-/** One page. */
 export interface ListResult {
   objects: ListedObject[];
   commonPrefixes: string[];

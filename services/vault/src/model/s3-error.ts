@@ -1,7 +1,6 @@
 // The exception that carries an error of the object API.
 import { ERRORS, type ErrorCode } from "./errors.ts";
 
-/** Details of an error. */
 export interface S3ErrorOptions {
   /** Replaces the message of the table. Never a secret. */
   message?: string;

@@ -86,7 +86,6 @@ export interface CopyPartRequest extends UploadAddress {
   encryption?: Extract<EncryptionRequest, { type: "SSE-C" }>;
 }
 
-/** Completes an upload. */
 export interface CompleteUploadRequest extends UploadAddress {
   /** In ascending order. ETags are without quotes; a checksum is base64 and must match the part's. */
   parts: readonly { partNumber: number; etag: string; checksum?: string }[];

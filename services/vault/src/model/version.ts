@@ -27,7 +27,6 @@ export interface ListVersionsRequest {
   maxKeys?: number;
 }
 
-/** One page. */
 export interface ListVersionsResult {
   versions: ListedVersion[];
   commonPrefixes: string[];

@@ -2,7 +2,6 @@
 import type { ServerFault } from "@platform/http1";
 import type { MetricRegistry } from "@platform/kernel/metrics";
 
-/** Current connections. */
 interface ConnectionState {
   connections: number;
   /** Bytes that clients have not read yet. */

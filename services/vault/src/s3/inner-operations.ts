@@ -65,7 +65,6 @@ export interface InnerOperationsOptions {
   onFinished: (call: FinishedCall) => void;
 }
 
-/** Runs operations. */
 export class InnerOperations {
   readonly #options: InnerOperationsOptions;
 

@@ -62,7 +62,6 @@ export interface ServiceEnvironment extends UploadEnvironment {
 
 const DELETES_MAX = 1000;
 
-/** Objects. */
 export class ObjectService {
   readonly #env: ServiceEnvironment;
   readonly #owners = new OwnerReader();

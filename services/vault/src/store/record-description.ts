@@ -22,7 +22,6 @@ export interface ObjectDescription extends CommonDescription {
   columns: AttributeColumns;
 }
 
-/** A part. */
 interface PartDescription extends CommonDescription {
   uploadId: string;
   partNumber: number;

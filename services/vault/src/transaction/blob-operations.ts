@@ -32,7 +32,6 @@ export function applyForgetGarbage(
   return null;
 }
 
-/** Applies a move. */
 export function applyMoveBlob(
   context: WriterContext,
   { blob, from, to }: MoveBlobOperation,

@@ -7,7 +7,6 @@ import { StoreError } from "../model/store-error.ts";
 import { releaseUpload, type UploadRow } from "./upload-rows.ts";
 import type { BucketState, WriterContext } from "./writer-context.ts";
 
-/** Creates a bucket. */
 export interface CreateBucketOperation {
   type: "createBucket";
   request: CreateBucketRequest;

@@ -24,7 +24,6 @@ import type { CompleteUploadRequest } from "../model/upload.ts";
 import { noSuchUpload, requireUpload } from "./upload-operations.ts";
 import { releaseParts, type PartRow, type UploadDetail, type UploadRow } from "./upload-rows.ts";
 
-/** Completes an upload. */
 export interface CompleteUploadOperation {
   type: "completeUpload";
   request: CompleteUploadRequest;

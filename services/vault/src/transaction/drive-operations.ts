@@ -8,7 +8,6 @@ export interface MarkDriveOperation {
   isBehind: boolean;
 }
 
-/** Applies the mark. */
 export function applyMarkDrive(
   context: WriterContext,
   { slot, isBehind }: MarkDriveOperation,

@@ -9,7 +9,6 @@ import { requireQuota } from "../model/quota.ts";
 import type { UploadAddress } from "../model/upload.ts";
 import { releaseUpload, type UploadDetail, type UploadRow } from "./upload-rows.ts";
 
-/** Creates an upload. */
 export interface CreateUploadOperation {
   type: "createUpload";
   address: UploadAddress;
@@ -52,7 +51,6 @@ export function applyCreateUpload(context: WriterContext, operation: CreateUploa
   return null;
 }
 
-/** Applies a part. */
 export function applyPutPart(
   context: WriterContext,
   operation: PutPartOperation,
@@ -105,7 +103,6 @@ function findPartBytes(context: WriterContext, upload: number, partNumber: numbe
   return Number(row?.["size"] ?? 0);
 }
 
-/** Applies an abort. */
 export function applyAbortUpload(context: WriterContext, operation: AbortUploadOperation): null {
   const upload = requireUpload(context, operation.address);
   if (upload.completed !== null) throw noSuchUpload(operation.address);

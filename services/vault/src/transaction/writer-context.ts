@@ -175,7 +175,6 @@ export class WriterContext {
     this.#writeMeta(nameDriveMark(slot), isBehind ? 1 : 0);
   }
 
-  /** The incomplete drives. */
   readDrivesBehind(): number[] {
     return this.sql("select name from meta where name like 'drive_behind_%' and value = 1")
       .all()

@@ -21,7 +21,6 @@ export interface WriterReady {
   commit: number;
   /** The last number in the order of operations. */
   sequence: number;
-  /** Incomplete drives. */
   drivesBehind: number[];
 }
 

@@ -40,7 +40,6 @@ export interface DrivesMark {
   slots: number[];
 }
 
-/** Options of `takeStoreSnapshot`. */
 export interface StoreSnapshotOptions {
   environment: Pick<ServiceEnvironment, "blobs" | "bodies">;
   /** The data folder. */

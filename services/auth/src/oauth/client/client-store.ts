@@ -50,7 +50,6 @@ export interface ClientGrantor {
 
 const KEPT_LISTED_MAX = 20;
 
-/** Stores clients. */
 export class ClientStore {
   readonly #options: ClientStoreOptions;
   /** Sealed secret → secret: every request of a client needs it. */

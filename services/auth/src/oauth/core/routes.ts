@@ -35,7 +35,6 @@ const ROUTES_WITH_ID = [
   CORE_ROUTES.code_verification,
 ].map((path) => `${path}/{id}`);
 
-/** All routes. */
 export const OAUTH_ROUTES: readonly string[] = [
   ...Object.values(CORE_ROUTES),
   ...Object.values(OWN_ROUTES),

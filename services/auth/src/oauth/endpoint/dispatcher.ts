@@ -26,14 +26,12 @@ import { OAuthError, readPairs, sendError, toOAuthError } from "./endpoint.ts";
 import type { Pending, TokenEndpoint, TokenEndpoints } from "./token-endpoints.ts";
 import { serveUserinfo, type UserinfoOptions } from "./userinfo.ts";
 
-/** Options of the dispatcher. */
 export interface OAuthDispatcherOptions {
   issuer: string;
   endpoints: TokenEndpoints;
   userinfo: UserinfoOptions;
   log: Logger;
   clock: Clock;
-  /** Existing scopes. */
   getScopes: () => ReadonlySet<string>;
   /** Builds a provider from the current keys and scopes. */
   build: () => Provider;

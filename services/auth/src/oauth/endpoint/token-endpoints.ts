@@ -30,7 +30,6 @@ export interface TokenEndpointsOptions {
 const BAD_CLIENT = "client authentication failed";
 const INTROSPECT_PERMISSION = "tokens:introspect";
 
-/** The endpoint. */
 export type TokenEndpoint = "introspect" | "revoke";
 
 /** A request whose client the core has to authenticate, because it uses assertions. */

@@ -8,7 +8,6 @@ interface NamedSession {
   destroy(): Promise<void>;
 }
 
-/** Options of {@link endNamedSession}. */
 export interface NamedSignOutOptions {
   /** Ends a session with its tokens, and notifies its clients. */
   endSession: (sid: string) => Promise<void>;

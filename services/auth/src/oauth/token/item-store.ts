@@ -39,7 +39,6 @@ const GRANTS_MAX = 1_000;
 // Two requests with one code within this time are a race of one client; later the code has been stolen.
 const CODE_RACE_MS = 10_000;
 
-/** Stores items. */
 export class ItemStore {
   readonly #options: ItemStoreOptions;
 

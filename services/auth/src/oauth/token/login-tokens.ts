@@ -22,7 +22,6 @@ export interface LoginTokens {
   scope: string;
 }
 
-/** Options of the mint. */
 export interface LoginTokenMintOptions {
   getProvider: () => Provider;
   policy: TokenPolicy;
@@ -34,7 +33,6 @@ export interface LoginTokenMintOptions {
   getAlgorithm: () => SigningAlgorithm;
 }
 
-/** Issues the tokens. */
 export class LoginTokenMint {
   readonly #options: LoginTokenMintOptions;
 

@@ -12,7 +12,6 @@ import type { TokenPolicy } from "./policy.ts";
 import type { RevocationList } from "./revocation-list.ts";
 import type { TokenClaimsSource } from "./token-claims.ts";
 
-/** The grant type. */
 export const TOKEN_EXCHANGE_GRANT = "urn:ietf:params:oauth:grant-type:token-exchange";
 /**
  * Permission that clients need in addition to the grant type: administrators allow a client to act for users,

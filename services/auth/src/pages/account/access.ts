@@ -11,7 +11,6 @@ import { section, showWhen } from "./section.ts";
 const SESSIONS_PATH = "/account/sessions";
 const APPLICATIONS_PATH = "/account/applications";
 
-/** Creates the routes. */
 export function createAccessRoutes(services: PageServices): PageRoute[] {
   return [...createSessionRoutes(services), ...createApplicationRoutes(services)];
 }

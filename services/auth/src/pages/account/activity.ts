@@ -19,7 +19,6 @@ const detail = z.object({
   amr: z.array(z.string()).optional().catch(undefined),
 });
 
-/** Creates the routes. */
 export function createActivityRoutes(services: PageServices): PageRoute[] {
   return [
     {

@@ -17,7 +17,6 @@ const NAME_CHARS_MAX = 64;
 const CONFIRM_PATH = "/account/factors/confirm";
 const PHONE_NUMBER = /^\+[1-9]\d{6,14}$/;
 
-/** Creates the routes. */
 export function createCredentialRoutes(services: PageServices): PageRoute[] {
   const post = (
     path: string,

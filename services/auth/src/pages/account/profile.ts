@@ -8,7 +8,6 @@ import { section, showTime } from "./section.ts";
 
 const NAME_CHARS_MAX = 256;
 
-/** Creates the routes. */
 export function createProfileRoutes(services: PageServices): PageRoute[] {
   return [
     {

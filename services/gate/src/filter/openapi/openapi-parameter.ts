@@ -48,7 +48,6 @@ const DEPTH_MAX = 8;
 const MISFIT = Symbol("misfit");
 const BRACKETS = /^([^[\]]*)((?:\[[^[\]]*\])+)$/;
 
-/** One parameter. */
 export class OperationParameter {
   readonly name: string;
   readonly place: Place;

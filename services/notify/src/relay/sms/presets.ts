@@ -18,7 +18,6 @@ export interface GatewayShape {
 const JSON_TYPE = { "Content-Type": "application/json", Accept: "application/json" };
 const BY_STATUS = { statusField: "", statusAccepted: [] };
 
-/** The presets. */
 export const GATEWAY_SHAPES: Readonly<Record<SmsPreset, GatewayShape>> = {
   json: {
     url: "",

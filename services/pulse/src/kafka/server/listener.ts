@@ -50,7 +50,6 @@ export interface KafkaLimits {
   stallTimeoutMs: number;
 }
 
-/** Default limits. */
 const KAFKA_LIMITS_DEFAULT: KafkaLimits = {
   connectionsMax: 2_000,
   connectionsPerAddressMax: 1_000,
@@ -65,7 +64,6 @@ const KAFKA_LIMITS_DEFAULT: KafkaLimits = {
   stallTimeoutMs: 30_000,
 };
 
-/** Options of `KafkaListeners`. */
 export interface KafkaListenersOptions {
   routes: RouteTable;
   limits?: Partial<KafkaLimits>;

@@ -16,7 +16,6 @@ export interface Will {
   properties: Properties;
 }
 
-/** A CONNECT. */
 export interface ConnectPacket {
   type: "connect";
   version: Version;
@@ -61,7 +60,6 @@ export interface SubscriptionRequest {
   retainHandling: 0 | 1 | 2;
 }
 
-/** A SUBSCRIBE. */
 export interface SubscribePacket {
   type: "subscribe";
   id: number;
@@ -69,7 +67,6 @@ export interface SubscribePacket {
   requests: SubscriptionRequest[];
 }
 
-/** An UNSUBSCRIBE. */
 export interface UnsubscribePacket {
   type: "unsubscribe";
   id: number;

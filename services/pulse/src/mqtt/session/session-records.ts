@@ -14,7 +14,6 @@ import type { Properties } from "../packet/properties.ts";
  *     mqtt-outgoing      id packet-id             StoredOutgoing: a message was sent and not yet acknowledged
  */
 
-/** A session. */
 export interface StoredSession {
   tenant: string;
   owner: string;

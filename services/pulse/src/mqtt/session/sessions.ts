@@ -19,7 +19,6 @@ export const NEVER_SECONDS = 0xffff_ffff;
 /** Bounds of all sessions. */
 export interface SessionBounds {
   sessionsMax: number;
-  /** Sessions of one tenant. */
   sessionsPerTenantMax: number;
 }
 

@@ -47,7 +47,6 @@ const listQuery = pageQuery.extend({
     .describe("A page of descriptions instead of all names."),
 });
 
-/** Routes of buckets. */
 export function createBucketRoutes(operations: ConsoleOperations, api: ObjectApi): ApiRoute[] {
   return [
     createListRoute(operations, api),

@@ -79,7 +79,6 @@ const positionSchema = z.object({
 });
 type Position = z.output<typeof positionSchema>;
 
-/** Routes of listings. */
 export function createListingRoutes(operations: ConsoleOperations): ApiRoute[] {
   return [
     defineRoute({

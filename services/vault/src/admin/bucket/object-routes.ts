@@ -102,7 +102,6 @@ type Addressed = SentRequest & {
   readonly query: OptionalKey;
 };
 
-/** Routes of objects. */
 export function createObjectRoutes(operations: ConsoleOperations): ApiRoute[] {
   return ADDRESSES.flatMap((address) => [
     createGetRoute(operations, address),

@@ -71,7 +71,6 @@ const DESCRIPTION =
   "By operation, the action that no policy allows, or that one denies. Where a policy has conditions, operations that they " +
   "may decide by the content of the request are not listed.";
 
-/** The routes. */
 export function createPermissionRoutes(operations: ConsoleOperations): ApiRoute[] {
   return [
     defineRoute({

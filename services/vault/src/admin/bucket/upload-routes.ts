@@ -68,7 +68,6 @@ const completeBody = z.strictObject({
 });
 const PROBLEMS = { ...BUCKET_PROBLEMS, 404: "The bucket or the upload does not exist." };
 
-/** Routes of uploads. */
 export function createUploadRoutes(operations: ConsoleOperations, store: Store): ApiRoute[] {
   return [
     createCreateRoute(operations),

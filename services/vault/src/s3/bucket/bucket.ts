@@ -29,7 +29,6 @@ const CONFIGURATION_BYTES_MAX = 65_536;
 /** Location constraints that are not names of regions. */
 const REGION_NAMES: Readonly<Record<string, string>> = { EU: "eu-west-1" };
 
-/** ListBuckets */
 export const listBuckets: OperationHandler = (context) => {
   const { api, query } = context;
   const prefix = query.get("prefix") ?? "";
@@ -160,17 +159,14 @@ function readConfiguration(
   };
 }
 
-/** DeleteBucket */
 export const deleteBucket: OperationHandler = async (context) => {
   await context.api.store.buckets.delete(context.bucketName);
   return answerEmpty();
 };
 
-/** HeadBucket */
 export const headBucket: OperationHandler = () =>
   answerEmpty(200, [["x-amz-access-point-alias", "false"]]);
 
-/** GetBucketLocation */
 export const getBucketLocation: OperationHandler = (context) => {
   const { region } = getBucket(context);
   const text = region === DEFAULT_REGION ? "" : escapeXml(region);

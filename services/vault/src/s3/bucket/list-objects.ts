@@ -124,7 +124,6 @@ function formatNextToken({ isTruncated, next }: ListResult): string {
   return isTruncated && next !== undefined ? tag("NextContinuationToken", formatToken(next)) : "";
 }
 
-/** ListObjectVersions */
 export const listObjectVersions: OperationHandler = async (context) => {
   const { query, api } = context;
   const listing = readListing(context);

@@ -9,7 +9,6 @@ import { malformedXml, parseXml, tag, wrap, xmlDocument, type XmlElement } from 
 const DAYS_MAX = 36_500;
 const YEARS_MAX = 100;
 
-/** GetObjectLockConfiguration */
 export const getObjectLockConfiguration: OperationHandler = (context) => {
   const bucket = getBucket(context);
   if (!bucket.objectLockEnabled) throw new S3Error("ObjectLockConfigurationNotFoundError");
@@ -29,7 +28,6 @@ export const getObjectLockConfiguration: OperationHandler = (context) => {
   );
 };
 
-/** PutObjectLockConfiguration */
 export const putObjectLockConfiguration: OperationHandler = async (context) => {
   const root = parseXml(await receiveDocument(context), "ObjectLockConfiguration");
   root.allow("ObjectLockEnabled", "Rule");

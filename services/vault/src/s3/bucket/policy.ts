@@ -47,7 +47,6 @@ export async function receivePolicy(
   return { document: document as object, isPublic };
 }
 
-/** GetBucketPolicyStatus */
 export const getBucketPolicyStatus: OperationHandler = (context) => {
   const policy = context.api.authorizer.getBucketPolicy(getBucket(context));
   if (policy === undefined) throw new S3Error("NoSuchBucketPolicy");

@@ -6,20 +6,16 @@ import { receiveDocument } from "../payload.ts";
 import type { SettingHandlers } from "./setting.ts";
 import { malformedXml, parseXml, tag, xmlDocument } from "../wire/xml.ts";
 
-/** GetBucketReplication */
 export const getBucketReplication: OperationHandler = () => {
   throw new S3Error("ReplicationConfigurationNotFoundError");
 };
 
-/** PutBucketReplication */
 export const putBucketReplication: OperationHandler = () => {
   throw new S3Error("NotImplemented", "Replication is not implemented.");
 };
 
-/** DeleteBucketReplication */
 export const deleteBucketReplication: OperationHandler = () => answerEmpty();
 
-/** GetBucketLogging */
 export const getBucketLogging: OperationHandler = () =>
   answerXml(xmlDocument("BucketLoggingStatus", ""));
 
@@ -34,7 +30,6 @@ export const putBucketLogging: OperationHandler = async (context) => {
   return answerEmpty(200);
 };
 
-/** GetBucketRequestPayment */
 export const getBucketRequestPayment: OperationHandler = () =>
   answerXml(xmlDocument("RequestPaymentConfiguration", tag("Payer", "BucketOwner")));
 
@@ -47,7 +42,6 @@ export const putBucketRequestPayment: OperationHandler = async (context) => {
   throw new S3Error("NotImplemented", "Payment by who asks is not implemented.");
 };
 
-/** GetBucketAccelerateConfiguration */
 export const getBucketAccelerateConfiguration: OperationHandler = (context) => {
   const kept = getBucket(context).settings.accelerate;
   return answerXml(xmlDocument("AccelerateConfiguration", tag("Status", kept?.status)));

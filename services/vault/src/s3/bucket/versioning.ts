@@ -12,7 +12,6 @@ export const getBucketVersioning: OperationHandler = (context) => {
   return answerXml(xmlDocument("VersioningConfiguration", tag("Status", status)));
 };
 
-/** PutBucketVersioning */
 export const putBucketVersioning: OperationHandler = async (context) => {
   const root = parseXml(await receiveDocument(context), "VersioningConfiguration");
   root.allow("Status", "MfaDelete");

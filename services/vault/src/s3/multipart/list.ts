@@ -13,7 +13,6 @@ import { getUploadAddress } from "./upload.ts";
 const INTEGER_MAX = 2_147_483_647;
 const PAGE_MAX = 1_000;
 
-/** ListParts */
 export const listParts: OperationHandler = async (context) => {
   const { api, query } = context;
   const maxParts = readInteger(query.get("max-parts"), "max-parts", 0, INTEGER_MAX) ?? PAGE_MAX;
@@ -54,7 +53,6 @@ export const listParts: OperationHandler = async (context) => {
   return answerXml(xmlDocument("ListPartsResult", inner), getAbortHeaders(context, upload));
 };
 
-/** ListMultipartUploads */
 export const listMultipartUploads: OperationHandler = async (context) => {
   const { api, query } = context;
   const prefix = query.get("prefix") ?? "";

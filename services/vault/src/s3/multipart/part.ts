@@ -10,7 +10,6 @@ import { CHECKSUM_ALGORITHMS } from "../wire/checksum.ts";
 import { tag, xmlDocument } from "../wire/xml.ts";
 import { getUploadAddress } from "./upload.ts";
 
-/** UploadPart */
 export const uploadPart: OperationHandler = async (context) => {
   const { api, request, fields } = context;
   const plan = planPayload(request, context.payload);
@@ -37,7 +36,6 @@ export const uploadPart: OperationHandler = async (context) => {
   return answerEmpty(200, headers);
 };
 
-/** UploadPartCopy */
 export const uploadPartCopy: OperationHandler = async (context) => {
   const { api, fields } = context;
   const encryption = readPartEncryption(fields);

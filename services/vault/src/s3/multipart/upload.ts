@@ -28,7 +28,6 @@ export function getUploadAddress(context: OperationContext) {
   return { bucket: context.bucketName, key: context.key, uploadId };
 }
 
-/** CreateMultipartUpload */
 export const createMultipartUpload: OperationHandler = async (context) => {
   const request: CreateUploadRequest = {
     ...(await readAttributes(context)),
@@ -94,7 +93,6 @@ function readChecksumType(text: string): ObjectChecksum["type"] {
   throw new S3Error("InvalidRequest", "Value for x-amz-checksum-type header is invalid.");
 }
 
-/** CompleteMultipartUpload */
 export const completeMultipartUpload: OperationHandler = async (context) => {
   const { api, fields } = context;
   // Checksum headers of this request belong to the object, not to the document.
@@ -155,7 +153,6 @@ function readPart(item: XmlElement): CompleteUploadRequest["parts"][number] {
   return part;
 }
 
-/** AbortMultipartUpload */
 export const abortMultipartUpload: OperationHandler = async (context) => {
   await context.api.store.uploads.abort(getUploadAddress(context));
   return answerEmpty();

@@ -5,7 +5,6 @@ import { getActor, getBucket, getOwner, type OperationHandler } from "../context
 import { getAddress, getVersionHeaders } from "./address.ts";
 import { describeObject } from "./describe.ts";
 
-/** GetObjectAcl */
 export const getObjectAcl: OperationHandler = async (context) => {
   const object = await describeObject(context);
   const owner = object.owner ?? getOwner(context.api);
@@ -13,7 +12,6 @@ export const getObjectAcl: OperationHandler = async (context) => {
   return answerXml(document, getVersionHeaders(context, object.versionId));
 };
 
-/** PutObjectAcl */
 export const putObjectAcl: OperationHandler = async (context) => {
   const acl = await receiveAcl(context);
   const done = await context.api.store.objects.setAcl(getAddress(context), acl, getActor(context));

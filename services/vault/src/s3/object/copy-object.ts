@@ -13,7 +13,6 @@ import { readCopySource, toCopyError } from "./copy-source.ts";
 import { getEncryptionHeaders } from "./encryption.ts";
 import { findExpirationHeaders } from "./object-headers.ts";
 
-/** CopyObject */
 export const copyObject: OperationHandler = async (context) => {
   const { api, fields } = context;
   const source = await readCopySource(context);

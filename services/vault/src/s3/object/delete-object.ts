@@ -22,7 +22,6 @@ const ASKED_AT_ONCE = 50;
 const KEYS_MAX = 1_000;
 const BODY_BYTES_MAX = 4 * 1024 ** 2;
 
-/** DeleteObject */
 export const deleteObject: OperationHandler = async (context) => {
   const { fields } = context;
   const request: DeleteRequest = {

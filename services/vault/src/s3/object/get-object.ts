@@ -15,7 +15,6 @@ import {
   hasOverrides,
 } from "./object-headers.ts";
 
-/** GetObject */
 export const getObject: OperationHandler = async (context) => {
   try {
     const request = await readGetRequest(context);
@@ -29,7 +28,6 @@ export const getObject: OperationHandler = async (context) => {
   }
 };
 
-/** HeadObject */
 export const headObject: OperationHandler = async (context) => {
   try {
     const request = await readGetRequest(context);

@@ -13,7 +13,6 @@ import { describeObject } from "./describe.ts";
 
 const LOCK_BYTES_MAX = 65_536;
 
-/** GetObjectRetention */
 export const getObjectRetention: OperationHandler = async (context) => {
   const object = await describeLockable(context);
   if (object.retention === undefined) throw new S3Error("NoSuchObjectLockConfiguration");
@@ -45,7 +44,6 @@ export const putObjectRetention: OperationHandler = async (context) => {
   return answerEmpty(200);
 };
 
-/** GetObjectLegalHold */
 export const getObjectLegalHold: OperationHandler = async (context) => {
   const object = await describeLockable(context);
   if (object.legalHold === undefined) throw new S3Error("NoSuchObjectLockConfiguration");

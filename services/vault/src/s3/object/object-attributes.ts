@@ -18,7 +18,6 @@ const NAMES: ReadonlySet<string> = new Set([
   "ObjectSize",
 ]);
 
-/** GetObjectAttributes */
 export const getObjectAttributes: OperationHandler = async (context) => {
   const { api, fields } = context;
   const asked = (fields.get("x-amz-object-attributes") ?? "").split(",").map((name) => name.trim());

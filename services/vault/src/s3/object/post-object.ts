@@ -25,7 +25,6 @@ import { getPutHeaders } from "./put-object.ts";
 /** Limit of a form without its file. */
 const FIELDS_BYTES_MAX = 1024 ** 2;
 
-/** PostObject */
 export const postObject: OperationHandler = async (context) => {
   const reader = new FormReader(readBoundary(context.fields.get("content-type") ?? ""));
   const first: Buffer[] = [];

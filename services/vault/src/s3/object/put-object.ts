@@ -10,7 +10,6 @@ import { readWriteConditions } from "./conditions.ts";
 import { getEncryptionHeaders } from "./encryption.ts";
 import { getChecksumHeaders, getExpirationHeaders } from "./object-headers.ts";
 
-/** PutObject */
 export const putObject: OperationHandler = async (context) => {
   const { api, request, fields } = context;
   // It would append, whereas PUT replaces.

@@ -10,7 +10,6 @@ import { describeObject } from "./describe.ts";
 
 const TAGGING_BYTES_MAX = 65_536;
 
-/** GetObjectTagging */
 export const getObjectTagging: OperationHandler = async (context) => {
   const object = await describeObject(context);
   return answerXml(formatTagging(object.tags), getVersionHeaders(context, object.versionId));
@@ -28,7 +27,6 @@ export const putObjectTagging: OperationHandler = async (context) => {
   return answerEmpty(200, getVersionHeaders(context, done.versionId));
 };
 
-/** DeleteObjectTagging */
 export const deleteObjectTagging: OperationHandler = async (context) => {
   const origin = getChangeOrigin(context);
   const done = await context.api.store.objects.setTags(getAddress(context), {}, origin);

@@ -35,7 +35,6 @@ export interface UnsignedRequest {
   timeMs: number;
 }
 
-/** Signed headers. */
 export interface SignedHead {
   /** The given headers, with `x-amz-date`, `x-amz-content-sha256` and `authorization`. Names in lower case. */
   headers: Record<string, string>;

@@ -22,7 +22,6 @@ const PARAMETERS: ReadonlySet<string> = new Set([
   "Policy",
 ]);
 
-/** AssumeRoleWithWebIdentity */
 export const assumeRoleWithWebIdentity: OperationHandler = async (context) => {
   const body = await receiveDocument(context, { bytesMax: FORM_BYTES_MAX });
   const request = readForm(new URLSearchParams(body.toString("utf8")));

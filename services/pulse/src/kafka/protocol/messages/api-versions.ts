@@ -6,7 +6,6 @@ import { defineMessage } from "../message.ts";
 const supportedFeature = struct({ name: string, minVersion: int16, maxVersion: int16 });
 const finalizedFeature = struct({ name: string, maxVersionLevel: int16, minVersionLevel: int16 });
 
-/** ApiVersions. */
 export const apiVersions = defineMessage({
   name: "ApiVersions",
   key: 18,

@@ -2,7 +2,6 @@
 import { array, int16, int32, int8, nullableString, string, struct } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 
-/** CreateAcls. */
 export const createAcls = defineMessage({
   name: "CreateAcls",
   key: 30,

@@ -13,7 +13,6 @@ import {
 } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 
-/** DeleteTopics. */
 export const deleteTopics = defineMessage({
   name: "DeleteTopics",
   key: 20,

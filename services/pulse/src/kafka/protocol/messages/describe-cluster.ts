@@ -12,7 +12,6 @@ import {
 } from "../schema.ts";
 import { AUTHORIZED_OPERATIONS_UNKNOWN, defineMessage } from "../message.ts";
 
-/** DescribeCluster. */
 export const describeCluster = defineMessage({
   name: "DescribeCluster",
   key: 60,

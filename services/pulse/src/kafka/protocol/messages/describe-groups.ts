@@ -12,7 +12,6 @@ import {
 } from "../schema.ts";
 import { AUTHORIZED_OPERATIONS_UNKNOWN, defineMessage } from "../message.ts";
 
-/** DescribeGroups. */
 export const describeGroups = defineMessage({
   name: "DescribeGroups",
   key: 15,

@@ -23,7 +23,6 @@ const epochEndOffset = struct({ epoch: int32, endOffset: int64 });
 const snapshotId = struct({ endOffset: int64, epoch: int32 });
 const replicaState = struct({ replicaId: int32, replicaEpoch: int64 });
 
-/** Fetch. */
 export const fetch = defineMessage({
   name: "Fetch",
   key: 1,

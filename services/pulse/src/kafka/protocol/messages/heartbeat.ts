@@ -2,7 +2,6 @@
 import { from, int16, int32, nullableString, string, struct } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 
-/** Heartbeat. */
 export const heartbeat = defineMessage({
   name: "Heartbeat",
   key: 12,

@@ -5,7 +5,6 @@ import { defineMessage } from "../message.ts";
 /** Operations of IncrementalAlterConfigs. */
 export const CONFIG_OPERATIONS = { set: 0, delete: 1, append: 2, subtract: 3 } as const;
 
-/** IncrementalAlterConfigs. */
 export const incrementalAlterConfigs = defineMessage({
   name: "IncrementalAlterConfigs",
   key: 44,

@@ -2,7 +2,6 @@
 import { from, int16, int32, int64, nullableString, struct } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 
-/** InitProducerId. */
 export const initProducerId = defineMessage({
   name: "InitProducerId",
   key: 22,

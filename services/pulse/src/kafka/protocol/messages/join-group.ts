@@ -12,7 +12,6 @@ import {
 } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 
-/** JoinGroup. */
 export const joinGroup = defineMessage({
   name: "JoinGroup",
   key: 11,

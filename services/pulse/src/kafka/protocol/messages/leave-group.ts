@@ -2,7 +2,6 @@
 import { array, from, int16, int32, nullableString, string, struct, until } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 
-/** LeaveGroup. */
 export const leaveGroup = defineMessage({
   name: "LeaveGroup",
   key: 13,

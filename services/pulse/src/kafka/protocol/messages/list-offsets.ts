@@ -14,7 +14,6 @@ export const LIST_OFFSETS_TIMESTAMPS = {
   earliestLocal: -4,
 } as const;
 
-/** ListOffsets. */
 export const listOffsets = defineMessage({
   name: "ListOffsets",
   key: 2,

@@ -12,7 +12,6 @@ import {
 } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 
-/** OffsetCommit. */
 export const offsetCommit = defineMessage({
   name: "OffsetCommit",
   key: 8,

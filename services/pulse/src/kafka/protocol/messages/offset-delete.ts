@@ -2,7 +2,6 @@
 import { array, int16, int32, string, struct } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 
-/** OffsetDelete. */
 export const offsetDelete = defineMessage({
   name: "OffsetDelete",
   key: 47,

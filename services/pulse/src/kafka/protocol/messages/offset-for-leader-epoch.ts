@@ -2,7 +2,6 @@
 import { array, from, int16, int32, int64, string, struct } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 
-/** OffsetForLeaderEpoch. */
 export const offsetForLeaderEpoch = defineMessage({
   name: "OffsetForLeaderEpoch",
   key: 23,

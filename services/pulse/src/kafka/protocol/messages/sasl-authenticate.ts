@@ -2,7 +2,6 @@
 import { bytes, from, int16, int64, nullableString, struct } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 
-/** SaslAuthenticate. */
 export const saslAuthenticate = defineMessage({
   name: "SaslAuthenticate",
   key: 36,

@@ -3,7 +3,6 @@
 import { array, int16, string, struct } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 
-/** SaslHandshake. */
 export const saslHandshake = defineMessage({
   name: "SaslHandshake",
   key: 17,

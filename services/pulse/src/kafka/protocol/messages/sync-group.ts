@@ -3,7 +3,6 @@
 import { array, bytes, from, int16, int32, nullableString, string, struct } from "../schema.ts";
 import { defineMessage } from "../message.ts";
 
-/** SyncGroup. */
 export const syncGroup = defineMessage({
   name: "SyncGroup",
   key: 14,
