@@ -5,8 +5,8 @@ import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
 import { sizeOfRecord } from "@platform/log/batch";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
-import type { Delays } from "../dispatch/delays.ts";
-import type { Expiry } from "../dispatch/expiry.ts";
+import type { Delays, PendingDelay } from "../dispatch/delays.ts";
+import type { Expiry, ExpiringEntry } from "../dispatch/expiry.ts";
 import type { Backlog } from "../dispatch/backlog.ts";
 import type { Schemas } from "../schema/schemas.ts";
 import { sizeOf, type PendingRecord, type Store } from "../store/store.ts";
@@ -14,14 +14,22 @@ import { checkTopicName, type Tenant } from "../topic/name.ts";
 import type { TenantCounts } from "../tenant-counts.ts";
 import { isCompacted, type Topic, type Topics } from "../topic/topics.ts";
 import type { Transforms } from "../transform/transforms.ts";
+import { Claims } from "./claims.ts";
 import type { MessageIds } from "./message-ids.ts";
 import { within, withinAsync, withIndex, withoutIndex } from "./message-index.ts";
 import { toPublishError } from "./publish-error.ts";
 import { toRecord, type MessageFacts } from "../message.ts";
-import { waitForEarlier, type Prepared } from "./prepared.ts";
 import { Partitioner } from "./partitioner.ts";
 import type { PublishInput, PublishOutcome } from "./publish-input.ts";
 import type { Sequences } from "./sequences.ts";
+import {
+  waitForEarlier,
+  type Accepted,
+  type Claimed,
+  type Duplicate,
+  type Placed,
+  type Shaped,
+} from "./steps.ts";
 
 /** Options of `publish`. */
 export interface PublishOptions {
@@ -67,6 +75,14 @@ interface PublisherOptions {
   messageBytesMax: number;
 }
 
+/** Held by a call until its entry is stored or has failed. */
+interface Held {
+  claims: Claims[];
+  delays: PendingDelay[];
+  admitted: Topic[];
+  entered: [topic: Topic, count: number][];
+}
+
 /** Publishes messages. Errors are PlatformErrors; for several messages they carry the `index` of the failed one. */
 export class Publisher {
   readonly #options: PublisherOptions;
@@ -95,49 +111,66 @@ export class Publisher {
       within(inputs, index, () => this.#checkInput(input));
     }
     if (options.isRated) this.#options.rate.take(tenant, inputs.length);
-    const all: Prepared[] = [];
-    let admitted: Topic[] = [];
-    const entered: [topic: Topic, count: number][] = [];
+    const held: Held = { claims: [], delays: [], admitted: [], entered: [] };
     try {
-      for (const [index, input] of inputs.entries()) {
-        await withinAsync(inputs, index, async () => {
-          all.push(await this.#begin(tenant, input));
-        });
+      const claimed = await this.#prepare(tenant, inputs, options, held);
+      const placed: (Placed | Duplicate)[] = [];
+      for (const message of claimed) {
+        placed.push(message.kind === "duplicate" ? message : await this.#place(message, held));
       }
-      for (const [index, prepared] of all.entries()) {
-        await withinAsync(inputs, index, () => this.#shape(prepared));
+      const fresh = placed.filter((message) => message.kind !== "duplicate");
+      const stored = await this.#append(fresh, options);
+      held.delays = [];
+      const outcomes: PublishOutcome[] = [];
+      for (const message of placed) {
+        outcomes.push(
+          message.kind === "duplicate" ? await this.#repeat(message) : stored.get(message)!,
+        );
       }
-      if (options.isRequeue !== true) await this.#enter(all, entered);
-      // Without a pause, so that the claims of all calls have one order and calls never wait for each other. From here to
-      // the append only necessary steps are awaited: claims are short.
-      const own = new Set<Promise<unknown>>();
-      for (const [index, prepared] of all.entries()) {
-        within(inputs, index, () => this.#claim(tenant, prepared, options, own));
-      }
-      await waitForEarlier(all, own);
-      const fresh = all.filter(({ duplicate }) => duplicate === undefined);
-      if (options.isRequeue !== true) admitted = await this.#admit(all);
-      for (const prepared of fresh) await this.#preparePending(prepared);
-      await this.#append(fresh, options);
-      for (const prepared of all) {
-        if (prepared.duplicate === undefined) continue;
-        this.counts.duplicates++;
-        const { topic, messageId, payload } = prepared;
-        const first = (await prepared.duplicate) ?? undefined;
-        prepared.outcome = { kind: "duplicate", topic: topic.name, messageId, payload, first };
-      }
-      return all.map(({ outcome }) => outcome!);
+      return outcomes;
     } catch (error) {
       const why = toPublishError(error);
-      for (const { claims, due, outcome } of all) {
-        for (const claim of claims) claim.release(why);
-        if (due !== undefined && outcome === undefined) this.#options.delays.release(due);
-      }
+      for (const claims of held.claims) claims.release(why);
+      for (const due of held.delays) this.#options.delays.release(due);
       throw why;
     } finally {
-      for (const topic of admitted) this.#options.backlog.settle(topic);
-      for (const [topic, count] of entered) this.#options.backlog.settle(topic, count);
+      for (const topic of held.admitted) this.#options.backlog.settle(topic);
+      for (const [topic, count] of held.entered) this.#options.backlog.settle(topic, count);
     }
+  }
+
+  /** Everything before the records of the entry are made. */
+  async #prepare(
+    tenant: Tenant,
+    inputs: readonly PublishInput[],
+    { isRequeue = false }: PublishOptions,
+    held: Held,
+  ): Promise<Claimed[]> {
+    const shaped: Shaped[] = [];
+    const accepted: Accepted[] = [];
+    for (const [index, input] of inputs.entries()) {
+      await withinAsync(inputs, index, async () => {
+        accepted.push(await this.#accept(tenant, input));
+      });
+    }
+    for (const [index, message] of accepted.entries()) {
+      await withinAsync(inputs, index, async () => {
+        shaped.push(await this.#shape(message));
+      });
+    }
+    if (!isRequeue) await this.#enter(shaped, held);
+    // Without a pause, so that the claims of all calls have one order and calls never wait for each other. From here to
+    // the append only necessary steps are awaited: claims are short.
+    const own = new Set<Promise<unknown>>();
+    const claimed = shaped.map((message, index): Claimed => {
+      const claims = new Claims();
+      held.claims.push(claims);
+      if (isRequeue) return { ...message, claims };
+      return within(inputs, index, () => this.#claim(tenant, message, claims, own));
+    });
+    await waitForEarlier(claimed, own);
+    if (!isRequeue) await this.#admit(claimed, held);
+    return claimed;
   }
 
   #checkInput(input: PublishInput): void {
@@ -152,7 +185,7 @@ export class Publisher {
     }
   }
 
-  async #begin(tenant: Tenant, input: PublishInput): Promise<Prepared> {
+  async #accept(tenant: Tenant, input: PublishInput): Promise<Accepted> {
     const { topics, schemas, idSource } = this.#options;
     const topic = await topics.ensure(tenant, input.topic);
     if (input.key === undefined && isCompacted(topic)) {
@@ -162,94 +195,68 @@ export class Publisher {
       );
     }
     schemas.check(topic, input.payload);
-    return {
-      input,
-      topic,
-      messageId: input.messageId ?? (input.isWire === true ? "" : idSource.uuid()),
-      payload: input.payload,
-      claims: [],
-      outcome: undefined,
-      duplicate: undefined,
-      pendingRecords: [],
-      place: undefined,
-      companion: undefined,
-      due: undefined,
-      expiring: undefined,
-    };
+    const messageId = input.messageId ?? (input.isWire === true ? "" : idSource.uuid());
+    return { input, topic, messageId };
   }
 
   // Runs the topic's transform; failed messages become dead letters with their original payload.
-  async #shape(prepared: Prepared): Promise<void> {
+  async #shape(message: Accepted): Promise<Shaped> {
     const { transforms, deadLetters, clock, idSource } = this.#options;
-    const { topic, input } = prepared;
-    if (!transforms.has(topic)) return;
-    const result = await transforms.run(topic, input.payload);
-    if (result.kind === "done") {
-      prepared.payload = result.payload;
-      return;
-    }
+    const { topic, input } = message;
+    const { payload } = input;
+    if (!transforms.has(topic)) return { ...message, kind: "fit", payload };
+    const result = await transforms.run(topic, payload);
+    if (result.kind === "done") return { ...message, kind: "fit", payload: result.payload };
+    const { reason } = result;
     const deadLetterTopic = await deadLetters.ensure(topic);
-    const messageId = prepared.messageId === "" ? idSource.uuid() : prepared.messageId;
+    const messageId = message.messageId === "" ? idSource.uuid() : message.messageId;
     const pending = deadLetters.toPending(deadLetterTopic, {
       sourceTopic: topic.name,
       id: messageId,
       key: input.key ?? null,
-      payload: input.payload,
+      payload,
       headers: input.headers ?? [],
       priority: input.priority ?? 0,
       retryCount: input.retryCount ?? 0,
-      reason: result.reason,
+      reason,
       at: clock.now(),
     });
-    prepared.pendingRecords.push(pending);
-    prepared.outcome = {
-      kind: "dead-lettered",
-      topic: topic.name,
-      messageId,
-      payload: input.payload,
-      deadLetterTopic: deadLetterTopic.name,
-      reason: result.reason,
-    };
+    const place = { pending, deadLetterTopic: deadLetterTopic.name, reason };
+    return { input, topic, messageId, kind: "dead-lettered", payload, ...place };
   }
 
-  #claim(
-    tenant: Tenant,
-    prepared: Prepared,
-    options: PublishOptions,
-    own: Set<Promise<unknown>>,
-  ): void {
-    if (options.isRequeue === true) return;
+  #claim(tenant: Tenant, message: Shaped, claims: Claims, own: Set<Promise<unknown>>): Claimed {
     const { ids, sequences } = this.#options;
-    const { messageId, producer } = prepared.input;
+    const { messageId, producer } = message.input;
+    const { input, topic, payload } = message;
+    const repeat = (first: Duplicate["first"]): Duplicate => {
+      return { kind: "duplicate", input, topic, messageId: message.messageId, payload, first };
+    };
     if (messageId !== undefined) {
-      const claim = ids.claim(prepared.topic, messageId);
-      if (claim.kind === "duplicate") {
-        prepared.duplicate = claim.first;
-        return;
-      }
+      const claim = ids.claim(topic, messageId);
+      if (claim.kind === "duplicate") return repeat(claim.first);
       own.add(claim.first);
-      prepared.claims.push({ ...claim, after: undefined, toPending: () => [claim.pending] });
+      claims.add({ ...claim, after: undefined, toPending: () => [claim.pending] });
     }
-    if (producer === undefined) return;
+    if (producer === undefined) return { ...message, claims };
     const claim = sequences.claim(tenant, producer.id, producer.sequence, own);
-    if (claim.kind === "new") {
-      own.add(claim.stored);
-      prepared.claims.push(claim);
-      return;
+    if (claim.kind === "duplicate") {
+      // A duplicate by sequence number does not use up its message id.
+      claims.release(new PlatformError("conflict", "The sequence number was used before."));
+      return repeat(claim.stored);
     }
-    prepared.duplicate = claim.stored;
-    // A duplicate by sequence number does not use up its message id.
-    const unused = new PlatformError("conflict", "The sequence number was used before.");
-    for (const { release } of prepared.claims.splice(0)) release(unused);
+    own.add(claim.stored);
+    claims.add(claim);
+    return { ...message, claims };
   }
 
   /** Clients of wire protocols are paced: nothing else of the call is held while they wait. Adds what was admitted. */
-  async #enter(all: readonly Prepared[], entered: [topic: Topic, count: number][]): Promise<void> {
+  async #enter(all: readonly Shaped[], { entered }: Held): Promise<void> {
     const { backlog } = this.#options;
     if (backlog.depthMax === 0) return;
     const indexes = new Map<Topic, number[]>();
-    for (const [index, { topic, outcome, input }] of all.entries()) {
-      if (outcome !== undefined || input.isWire !== true || !backlog.hasGroups(topic)) continue;
+    for (const [index, { kind, topic, input }] of all.entries()) {
+      if (kind !== "fit" || input.isWire !== true || !backlog.hasGroups(topic)) continue;
       const own = indexes.get(topic);
       if (own === undefined) indexes.set(topic, [index]);
       else own.push(index);
@@ -267,27 +274,20 @@ export class Publisher {
     }
   }
 
-  async #admit(all: readonly Prepared[]): Promise<Topic[]> {
-    const admitted: Topic[] = [];
-    try {
-      const { backlog } = this.#options;
-      for (const [index, { topic, outcome, input, duplicate }] of all.entries()) {
-        if (outcome !== undefined || duplicate !== undefined) continue;
-        if (input.isWire === true) continue;
-        await withinAsync(all, index, () => backlog.admit(topic));
-        admitted.push(topic);
-      }
-      return admitted;
-    } catch (error) {
-      for (const topic of admitted) this.#options.backlog.settle(topic);
-      throw error;
+  async #admit(all: readonly Claimed[], { admitted }: Held): Promise<void> {
+    const { backlog } = this.#options;
+    for (const [index, { kind, topic, input }] of all.entries()) {
+      if (kind !== "fit" || input.isWire === true) continue;
+      await withinAsync(all, index, () => backlog.admit(topic));
+      admitted.push(topic);
     }
   }
 
-  async #preparePending(prepared: Prepared): Promise<void> {
-    if (prepared.outcome !== undefined) return;
+  /** Makes the records of a message. */
+  async #place(message: Exclude<Claimed, Duplicate>, { delays: held }: Held): Promise<Placed> {
+    if (message.kind === "dead-lettered") return message;
     const { clock, delays } = this.#options;
-    const { input, topic, messageId, payload } = prepared;
+    const { input, topic, messageId, payload, claims } = message;
     const now = clock.now();
     const { delayMs = 0, ttlMs } = input;
     const facts: MessageFacts = {
@@ -301,92 +301,109 @@ export class Publisher {
     const key = input.key ?? null;
     const orderKey = key ?? input.orderKey ?? null;
     const partition = this.#partitioner.choose(orderKey, topic.stored.partitions.length);
-    const content = { key, payload, headers: input.headers ?? [] };
+    const record = toRecord({ key, payload, headers: input.headers ?? [] }, facts, now);
+    const common = { input, topic, messageId, payload, claims };
     if (delayMs > 0) {
-      const record = toRecord(content, facts, now);
       const due = await delays.toPending(topic, partition, record, now + delayMs);
-      prepared.due = due;
-      prepared.pendingRecords.unshift(due.pending);
-      return;
+      held.push(due);
+      return { kind: "scheduled", ...common, due };
     }
-    const pending = {
-      partition: topic.stored.partitions[partition]!,
-      record: toRecord(content, facts, now),
-    };
-    prepared.place = { pending, partition, expiresAt: facts.expiresAt };
-    prepared.pendingRecords.unshift(pending);
-    if (input.companion === undefined) return;
-    prepared.companion = input.companion.toPending(payload);
-    prepared.pendingRecords.push(prepared.companion);
+    const pending = { partition: topic.stored.partitions[partition]!, record };
+    const companion = input.companion?.toPending(payload);
+    const { expiresAt } = facts;
+    return { kind: "stored", ...common, pending, partition, expiresAt, companion };
   }
 
-  async #append(fresh: readonly Prepared[], { also = [], ordered }: PublishOptions): Promise<void> {
+  /** Appends the messages as one entry. Resolves with their outcomes. */
+  async #append(
+    fresh: readonly Placed[],
+    { also = [], ordered }: PublishOptions,
+  ): Promise<Map<Placed, PublishOutcome>> {
     const mark = await ordered?.begin();
     let isStored = false;
     try {
-      await this.#appendEntry(fresh, mark === undefined ? also : [...also, mark]);
+      const outcomes = await this.#appendEntry(fresh, mark === undefined ? also : [...also, mark]);
       isStored = true;
+      return outcomes;
     } finally {
       ordered?.end(isStored);
     }
   }
 
-  async #appendEntry(fresh: readonly Prepared[], also: readonly PendingRecord[]): Promise<void> {
-    const pendingRecords = [
-      ...fresh.flatMap(({ pendingRecords: own, claims }) => [
-        ...own,
-        ...claims.flatMap(({ toPending }) => toPending()),
-      ]),
+  async #appendEntry(
+    fresh: readonly Placed[],
+    also: readonly PendingRecord[],
+  ): Promise<Map<Placed, PublishOutcome>> {
+    const records = [
+      ...fresh.flatMap((message) => [...recordsOf(message), ...message.claims.toPending()]),
       ...also,
     ];
-    if (pendingRecords.reduce((sum, { record }) => sum + sizeOf(record), 0) > ENTRY_BYTES_MAX) {
+    if (records.reduce((sum, { record }) => sum + sizeOf(record), 0) > ENTRY_BYTES_MAX) {
       throw new PlatformError(
         "payload_too_large",
         `Messages of one call may have ${ENTRY_BYTES_MAX} bytes together.`,
       );
     }
-    const expiring = fresh.filter(({ place }) => place?.expiresAt !== undefined);
-    for (const prepared of expiring) {
-      prepared.expiring = this.#options.expiry.begin(prepared.place!.pending.partition);
-      pendingRecords.push(...prepared.expiring.pendingRecords);
+    const expiring = new Map<Placed, ExpiringEntry>();
+    for (const message of fresh) {
+      if (message.kind !== "stored" || message.expiresAt === undefined) continue;
+      const entry = this.#options.expiry.begin(message.pending.partition);
+      expiring.set(message, entry);
+      records.push(...entry.pendingRecords);
     }
-    const offsets = await this.#options.store.append(pendingRecords).catch((error: unknown) => {
-      for (const prepared of expiring) prepared.expiring?.release();
+    const offsets = await this.#options.store.append(records).catch((error: unknown) => {
+      for (const entry of expiring.values()) entry.release();
       throw error;
     });
-    const offsetOf = new Map(pendingRecords.map((pending, index) => [pending, offsets[index]!]));
-    for (const prepared of fresh) {
-      prepared.outcome ??= this.#conclude(prepared, offsetOf);
-      const { outcome } = prepared;
-      if (outcome.kind === "dead-lettered") this.counts.deadLettered++;
-      else {
-        this.counts.published++;
-        this.#options.tenantCounts.addPublished(prepared.topic.tenant, 1);
-      }
-      const place =
-        outcome.kind === "stored"
-          ? { partition: outcome.partition, offset: outcome.offset }
-          : undefined;
-      for (const { settle } of prepared.claims.splice(0)) settle(place);
-    }
+    const offsetOf = new Map(records.map((pending, index) => [pending, offsets[index]!]));
+    return new Map(
+      fresh.map((message) => [message, this.#conclude(message, offsetOf, expiring.get(message))]),
+    );
   }
 
-  #conclude(prepared: Prepared, offsetOf: ReadonlyMap<PendingRecord, number>): PublishOutcome {
-    const { topic, messageId, payload, place, due, expiring, companion, input } = prepared;
-    const { backlog, delays } = this.#options;
+  #conclude(
+    message: Placed,
+    offsetOf: ReadonlyMap<PendingRecord, number>,
+    expiring: ExpiringEntry | undefined,
+  ): PublishOutcome {
+    const { backlog, delays, tenantCounts } = this.#options;
+    const { topic, messageId, payload, claims, input } = message;
     const common = { topic: topic.name, messageId, payload };
-    if (due !== undefined) {
+    if (message.kind === "dead-lettered") {
+      const { kind, deadLetterTopic, reason } = message;
+      this.counts.deadLettered++;
+      claims.settle(undefined);
+      return { kind, ...common, deadLetterTopic, reason };
+    }
+    this.counts.published++;
+    tenantCounts.addPublished(topic.tenant, 1);
+    if (message.kind === "scheduled") {
+      const { kind, due } = message;
       delays.note(due, offsetOf.get(due.pending)!);
       backlog.noteDelayed(topic, 1);
-      return { kind: "scheduled", ...common, dueMs: due.dueMs };
+      claims.settle(undefined);
+      return { kind, ...common, dueMs: due.dueMs };
     }
-    const { pending, partition, expiresAt } = place!;
+    const { kind, pending, partition, expiresAt, companion } = message;
     const offset = offsetOf.get(pending)!;
     if (input.isWire !== true) backlog.noteStored(topic, partition, offset);
     if (companion !== undefined) input.companion?.settle(offsetOf.get(companion)!);
     if (expiresAt !== undefined) expiring?.settle(offset, expiresAt);
-    return { kind: "stored", ...common, partition, offset };
+    claims.settle({ partition, offset });
+    return { kind, ...common, partition, offset };
   }
+
+  async #repeat({ topic, messageId, payload, first }: Duplicate): Promise<PublishOutcome> {
+    this.counts.duplicates++;
+    const place = (await first) ?? undefined;
+    return { kind: "duplicate", topic: topic.name, messageId, payload, first: place };
+  }
+}
+
+function recordsOf(message: Placed): PendingRecord[] {
+  if (message.kind === "scheduled") return [message.due.pending];
+  if (message.kind === "dead-lettered" || message.companion === undefined) return [message.pending];
+  return [message.pending, message.companion];
 }
 
 /** Maximum total size of the messages of one call: more than a body of 10 MiB, below the batch limit of the log. */
