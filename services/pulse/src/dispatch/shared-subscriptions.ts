@@ -67,6 +67,7 @@ export class SharedSubscriptions {
   #saving: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #ticker: RepeatingTimer | undefined;
+  #isClosed = false;
 
   /** Restores the existing groups. */
   constructor(options: SharedSubscriptionsOptions) {
@@ -240,6 +241,8 @@ export class SharedSubscriptions {
 
   /** Stops background work and saves the remaining changes. */
   async close(): Promise<void> {
+    // Members that leave from now on note changes, which the next start repeats.
+    this.#isClosed = true;
     clearTimeout(this.#timer);
     await this.#ticker?.stop();
     await this.save().catch(() => undefined);
@@ -347,6 +350,7 @@ export class SharedSubscriptions {
   }
 
   #saveSoon(afterMs = SAVE_MS): void {
+    if (this.#isClosed) return;
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
       void this.save().catch(() => undefined);
