@@ -9,7 +9,8 @@ import { encodeFrame } from "../src/stomp/frame/frame.ts";
 import { MESSAGE_MAP } from "../src/message-map.ts";
 import { toLevelName } from "../src/topic/level-name.ts";
 import { toKafkaName } from "../src/topic/name.ts";
-import { EventReader, startPulseProcess, type PulseProcess } from "./fixture/pulse-process.ts";
+import { EventReader } from "./fixture/event-reader.ts";
+import { startPulseHere, type PulseHere } from "./fixture/pulse-here.ts";
 import { StompClient } from "./stomp/client.ts";
 
 const MEBIBYTE = 1024 * 1024;
@@ -35,12 +36,12 @@ interface Received {
   expiresAt?: number | undefined;
 }
 
-let pulse: PulseProcess;
+let pulse: PulseHere;
 let kafka: Kafka;
 const endings: (() => unknown)[] = [];
 
 before(async () => {
-  pulse = await startPulseProcess(
+  pulse = await startPulseHere(
     { after: (done) => endings.push(done) },
     { PLATFORM_PULSE_MESSAGE_BYTES_MAX: String(2 * MEBIBYTE) },
   );

@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { findOperatorTopics } from "../src/upgrade-check.ts";
-import { startPulseProcess } from "./fixture/pulse-process.ts";
+import { startPulseHere } from "./fixture/pulse-here.ts";
 import { makeToken, startFeed } from "./fixture/tokens.ts";
 
 test("the operator's topics are found, those of tenants and the broker's own are not", async (t) => {
   const feed = await startFeed(t);
-  const pulse = await startPulseProcess(t, { ...feed.env, PLATFORM_PULSE_TOKEN: "operator-token" });
+  const pulse = await startPulseHere(t, { ...feed.env, PLATFORM_PULSE_TOKEN: "operator-token" });
   const publish = async (topic: string, token: string) => {
     const headers = { authorization: `Bearer ${token}` };
     const { status } = await pulse.post("/api/v1/publish", { topic, payload: "x" }, headers);

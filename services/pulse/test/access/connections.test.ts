@@ -4,7 +4,8 @@ import { once } from "node:events";
 import { test, type TestContext } from "node:test";
 import { WebSocket } from "ws";
 import { saslAuthenticate, saslHandshake } from "../../src/kafka/protocol/messages/index.ts";
-import { EventReader, startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+import { EventReader } from "../fixture/event-reader.ts";
+import { startPulseHere, type PulseHere } from "../fixture/pulse-here.ts";
 import { asUser, makeToken, startFeed } from "../fixture/tokens.ts";
 import { KafkaClient } from "../kafka/client.ts";
 import { RawClient } from "../mqtt/client.ts";
@@ -26,25 +27,25 @@ interface Row {
   subscription_count: number;
 }
 
-async function start(t: TestContext): Promise<PulseProcess> {
+async function start(t: TestContext): Promise<PulseHere> {
   const { env } = await startFeed(t);
-  return startPulseProcess(t, { ...env, PLATFORM_PULSE_ANONYMOUS: "never" });
+  return startPulseHere(t, { ...env, PLATFORM_PULSE_ANONYMOUS: "never" });
 }
 
-async function list(pulse: PulseProcess, query: string): Promise<Row[]> {
+async function list(pulse: PulseHere, query: string): Promise<Row[]> {
   const { status, body } = await pulse.get(`/api/v1/connections?${query}`);
   assert.equal(status, 200, JSON.stringify(body));
   return body.connections as Row[];
 }
 
-async function openMqtt(t: TestContext, pulse: PulseProcess, clientId: string) {
+async function openMqtt(t: TestContext, pulse: PulseHere, clientId: string) {
   const client = await RawClient.open(pulse.mqttPort, 5);
   t.after(() => client.socket.destroy());
   await client.connect({ clientId, username: "x", password: Buffer.from(token) });
   return client;
 }
 
-async function openStomp(t: TestContext, pulse: PulseProcess) {
+async function openStomp(t: TestContext, pulse: PulseHere) {
   const client = await StompClient.connect(pulse.stompPort, "1.2", {
     login: "x",
     passcode: token,
@@ -55,14 +56,14 @@ async function openStomp(t: TestContext, pulse: PulseProcess) {
   return client;
 }
 
-async function openKafka(t: TestContext, pulse: PulseProcess) {
+async function openKafka(t: TestContext, pulse: PulseHere) {
   const client = await KafkaClient.connect(pulse.kafkaPort);
   t.after(() => client.socket.destroy());
   await client.ask(saslHandshake, 1, { mechanism: "PLAIN" });
   await client.ask(saslAuthenticate, 2, { authBytes: Buffer.from(`\0x\0${token}`) });
 }
 
-async function openHttp(t: TestContext, pulse: PulseProcess) {
+async function openHttp(t: TestContext, pulse: PulseHere) {
   const headers = { authorization: `Bearer ${token}` };
   const stream = await EventReader.open(`${pulse.url}/api/v1/subscribe/orders.%2A`, headers);
   t.after(() => stream.close());

@@ -18,7 +18,7 @@ import type { CredentialStore } from "../../src/kafka/sasl/mechanism.ts";
 import { PACKET_REQUIREMENTS } from "../../src/mqtt/server/requirements.ts";
 import { COMMANDS, type Command } from "../../src/stomp/commands.ts";
 import { RIGHTS, type Right } from "../../src/topic/rights.ts";
-import { startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+import { startPulseHere, type PulseHere } from "../fixture/pulse-here.ts";
 import { makeToken, startFeed } from "../fixture/tokens.ts";
 import { KafkaClient } from "../kafka/client.ts";
 import { createRequests, type KafkaRequest } from "../kafka/every-request.ts";
@@ -140,7 +140,7 @@ function expectVerdict(requires: Requirement, hasTopic: boolean, caller: Caller)
 
 /** A broker with topics, groups and rules, and a connection of its operator that observes them. */
 interface Stage {
-  pulse: PulseProcess;
+  pulse: PulseHere;
   operator: KafkaClient;
   topicId: string;
 }
@@ -149,7 +149,7 @@ async function start(t: TestContext): Promise<Stage> {
   const feed = await startFeed(t);
   feed.revoke("ended", "sid");
   feed.revoke("gone", "jti");
-  const pulse = await startPulseProcess(t, {
+  const pulse = await startPulseHere(t, {
     ...feed.env,
     PLATFORM_JWT_AUDIENCE: AUDIENCE,
     PLATFORM_PULSE_ANONYMOUS: "never",
@@ -171,7 +171,7 @@ async function start(t: TestContext): Promise<Stage> {
 }
 
 async function setRule(
-  pulse: PulseProcess,
+  pulse: PulseHere,
   role: string,
   topics: string,
   allow: readonly Right[],
@@ -184,7 +184,7 @@ async function setRule(
   assert.equal(status, 200);
 }
 
-async function createTopic(pulse: PulseProcess, topic: string): Promise<void> {
+async function createTopic(pulse: PulseHere, topic: string): Promise<void> {
   const headers = { authorization: `Bearer ${makeToken({ aud: AUDIENCE, scope: ALL_SCOPES })}` };
   const { status } = await pulse.post("/api/v1/publish", { topic, payload: SECRET }, headers);
   assert.equal(status, 200);
@@ -201,7 +201,7 @@ async function commit(operator: KafkaClient, groupId: string): Promise<void> {
 }
 
 /** The broker fetches revocations in the background. */
-async function waitForRevocations(pulse: PulseProcess): Promise<void> {
+async function waitForRevocations(pulse: PulseHere): Promise<void> {
   const deadline = performance.now() + TIMEOUT_MS;
   for (const { name, password } of callers) {
     if (!name.startsWith("revoked") && !name.includes("ended session")) continue;

@@ -8,7 +8,7 @@ import {
   saslAuthenticate,
   saslHandshake,
 } from "../../src/kafka/protocol/messages/index.ts";
-import { startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+import { startPulseHere, type PulseHere } from "../fixture/pulse-here.ts";
 import { makeToken, startFeed } from "../fixture/tokens.ts";
 import { KafkaClient } from "../kafka/client.ts";
 import { createConnect, RawClient } from "../mqtt/client.ts";
@@ -23,10 +23,10 @@ const reader = makeToken({ scope: "", roles: ["reader"] });
 
 async function start(t: TestContext, env: Record<string, string> = {}) {
   const feed = await startFeed(t);
-  return startPulseProcess(t, { ...feed.env, PLATFORM_PULSE_ANONYMOUS: "never", ...env });
+  return startPulseHere(t, { ...feed.env, PLATFORM_PULSE_ANONYMOUS: "never", ...env });
 }
 
-async function setRules(pulse: PulseProcess, ...topics: string[]): Promise<void> {
+async function setRules(pulse: PulseHere, ...topics: string[]): Promise<void> {
   const { status } = await pulse.get(ROLE, {
     method: "PUT",
     headers: { ...OPERATOR, "content-type": "application/json" },
@@ -35,25 +35,25 @@ async function setRules(pulse: PulseProcess, ...topics: string[]): Promise<void>
   assert.equal(status, 200);
 }
 
-async function publish(pulse: PulseProcess, topic: string, payload: string): Promise<void> {
+async function publish(pulse: PulseHere, topic: string, payload: string): Promise<void> {
   const message = { topic, payload };
   assert.equal((await pulse.post("/api/v1/publish", message, everything)).status, 200);
 }
 
-async function connectMqtt(t: TestContext, pulse: PulseProcess, more: object = {}) {
+async function connectMqtt(t: TestContext, pulse: PulseHere, more: object = {}) {
   const client = await RawClient.open(pulse.mqttPort, 5);
   t.after(() => client.socket.destroy());
   await client.connect({ username: "x", password: Buffer.from(reader), ...more });
   return client;
 }
 
-async function connectStomp(t: TestContext, pulse: PulseProcess, login = "x") {
+async function connectStomp(t: TestContext, pulse: PulseHere, login = "x") {
   const client = await StompClient.connect(pulse.stompPort, "1.2", { login, passcode: reader });
   t.after(() => client.close());
   return client;
 }
 
-async function authenticateKafka(t: TestContext, pulse: PulseProcess, name = "x") {
+async function authenticateKafka(t: TestContext, pulse: PulseHere, name = "x") {
   const client = await KafkaClient.connect(pulse.kafkaPort);
   t.after(() => client.socket.destroy());
   await client.ask(saslHandshake, 1, { mechanism: "PLAIN" });

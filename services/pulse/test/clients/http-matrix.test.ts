@@ -4,7 +4,8 @@ import { once } from "node:events";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 import { WebSocket } from "ws";
-import { EventReader, startPulseProcess } from "../fixture/pulse-process.ts";
+import { EventReader } from "../fixture/event-reader.ts";
+import { startPulseHere } from "../fixture/pulse-here.ts";
 
 const { version } = createRequire(import.meta.url)("ws/package.json") as { version: string };
 
@@ -17,7 +18,7 @@ const contents = [
 for (const { name, message } of contents) {
   test(`${name} published over HTTP comes the same by tail, SSE and WebSocket, alone and in a group`, async (t) => {
     t.diagnostic(`ws ${version}`);
-    const pulse = await startPulseProcess(t);
+    const pulse = await startPulseHere(t);
     const sse = await EventReader.open(`${pulse.url}/api/v1/subscribe/m`);
     const member = await EventReader.open(`${pulse.url}/api/v1/subscribe/m?group=g`);
     const socket = new WebSocket(`${pulse.url.replace("http", "ws")}/ws/subscribe/m`);

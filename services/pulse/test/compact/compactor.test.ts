@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { EventReader, startPulseProcess } from "../fixture/pulse-process.ts";
+import { EventReader } from "../fixture/event-reader.ts";
+import { startPulseHere } from "../fixture/pulse-here.ts";
 
 test("a compact topic keeps the last message of each key, and the messages a group has not consumed yet", async (t) => {
-  const pulse = await startPulseProcess(t, { PLATFORM_PULSE_BACKPRESSURE_LIMIT: "0" });
+  const pulse = await startPulseHere(t, { PLATFORM_PULSE_BACKPRESSURE_LIMIT: "0" });
   for (const name of ["kept", "owed"]) {
     const config = { cleanup_policy: "compact", segment_bytes: 65_536 };
     assert.equal((await pulse.post("/api/v1/topics", { name, config })).status, 201);

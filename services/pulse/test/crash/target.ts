@@ -2,7 +2,7 @@
 import { toMessage } from "../../src/message.ts";
 import type { Broker } from "../../src/broker.ts";
 import { readRecords } from "../../src/store/read-records.ts";
-import type { PulseProcess } from "../fixture/pulse-process.ts";
+import type { RunningPulse } from "../fixture/running-pulse.ts";
 
 /** A message as a client publishes it. */
 export interface Planned {
@@ -102,8 +102,8 @@ export function targetBroker(broker: Broker): Target {
 }
 
 /** A broker in a process of its own, by its HTTP face. */
-export function targetProcess(pulse: PulseProcess): Target {
-  const expect = async (answer: ReturnType<PulseProcess["get"]>, ...statuses: number[]) => {
+export function targetProcess(pulse: RunningPulse): Target {
+  const expect = async (answer: ReturnType<RunningPulse["get"]>, ...statuses: number[]) => {
     const { status, body } = await answer;
     if (!statuses.includes(status)) throw new Error(`${status}: ${JSON.stringify(body)}`);
     return body;

@@ -1,8 +1,10 @@
 // Dead letters that are requeued and discarded at the same time, and a broker that is killed meanwhile.
 import assert from "node:assert/strict";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+import { startPulseHere } from "../fixture/pulse-here.ts";
+import { startPulseProcess } from "../fixture/pulse-process.ts";
+import type { RunningPulse } from "../fixture/running-pulse.ts";
 
 const TOPICS = ["orders", "mails", "bills"];
 /** Letters of each topic. */
@@ -14,9 +16,10 @@ interface Letter {
   id: string;
 }
 
-/** Starts a broker with dead letters of several topics in one dead letter topic. */
-async function start(t: TestContext): Promise<{ pulse: PulseProcess; letters: Letter[] }> {
-  const pulse = await startPulseProcess(t, { PLATFORM_PULSE_BACKPRESSURE_LIMIT: "0" });
+const UNLIMITED = { PLATFORM_PULSE_BACKPRESSURE_LIMIT: "0" };
+
+/** Fills one dead letter topic with dead letters of several topics. */
+async function bury(pulse: RunningPulse): Promise<Letter[]> {
   for (const topic of TOPICS) {
     const path = `/api/v1/topics/${topic}/dlq`;
     assert.equal((await pulse.post(path, { dlq_topic: "dead" })).status, 200);
@@ -34,10 +37,10 @@ async function start(t: TestContext): Promise<{ pulse: PulseProcess; letters: Le
     assert.ok(performance.now() < endsMs, "the messages have not expired");
     await sleep(50);
   }
-  return { pulse, letters };
+  return letters;
 }
 
-async function list(pulse: PulseProcess): Promise<string[]> {
+async function list(pulse: RunningPulse): Promise<string[]> {
   const ids: string[] = [];
   for (const topic of TOPICS) {
     const { body } = await pulse.get(`/api/v1/topics/${topic}/dlq?limit=1000`);
@@ -47,7 +50,7 @@ async function list(pulse: PulseProcess): Promise<string[]> {
 }
 
 /** The messages that follow the expired ones. */
-async function listRequeued(pulse: PulseProcess): Promise<string[]> {
+async function listRequeued(pulse: RunningPulse): Promise<string[]> {
   const ids: string[] = [];
   for (const topic of TOPICS) {
     const { body } = await pulse.get(`/api/v1/tail?topic=${topic}&n=1000`);
@@ -61,12 +64,13 @@ async function listRequeued(pulse: PulseProcess): Promise<string[]> {
   return ids;
 }
 
-function requeue(pulse: PulseProcess, { topic, id }: Letter) {
+function requeue(pulse: RunningPulse, { topic, id }: Letter) {
   return pulse.post(`/api/v1/topics/${topic}/dlq/requeue`, { message_id: id });
 }
 
 test("letters that are requeued in parallel stay requeued, once each, if the broker is killed", async (t) => {
-  const { pulse, letters } = await start(t);
+  const pulse = await startPulseProcess(t, UNLIMITED);
+  const letters = await bury(pulse);
   const acknowledged = new Set<string>();
   const killed = Promise.withResolvers<void>();
   const requests = letters.map(async (letter) => {
@@ -90,7 +94,8 @@ test("letters that are requeued in parallel stay requeued, once each, if the bro
 });
 
 test("requeues and discards in parallel: a letter is done once, the others stay", async (t) => {
-  const { pulse, letters } = await start(t);
+  const pulse = await startPulseHere(t, UNLIMITED);
+  const letters = await bury(pulse);
   const statuses = await Promise.all(
     letters.slice(20).flatMap((letter, index) => {
       if (index % 3 === 0) {

@@ -4,14 +4,15 @@ import { once } from "node:events";
 import { test, type TestContext } from "node:test";
 import { Kafka, logLevel } from "kafkajs";
 import { WebSocket } from "ws";
-import { EventReader, startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+import { EventReader } from "../fixture/event-reader.ts";
+import { startPulseHere, type PulseHere } from "../fixture/pulse-here.ts";
 import { RawClient } from "../mqtt/client.ts";
 import { type Answer, StompClient } from "../stomp/client.ts";
 
 const PARTITIONS = 4;
 
 async function start(t: TestContext) {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   const kafka = () =>
     new Kafka({ brokers: [`127.0.0.1:${pulse.kafkaPort}`], logLevel: logLevel.NOTHING });
   const grow = async (topic: string) => {
@@ -38,7 +39,7 @@ async function start(t: TestContext) {
 /** Returns the payloads of the next messages, acknowledged. */
 type Receive = (count: number) => Promise<string[]>;
 
-async function receiveEvents(t: TestContext, pulse: PulseProcess, path: string): Promise<Receive> {
+async function receiveEvents(t: TestContext, pulse: PulseHere, path: string): Promise<Receive> {
   const reader = await EventReader.open(`${pulse.url}/api/v1/subscribe/${path}`);
   t.after(() => reader.close());
   let taken = 0;
@@ -51,7 +52,7 @@ async function receiveEvents(t: TestContext, pulse: PulseProcess, path: string):
   };
 }
 
-async function receiveFrames(t: TestContext, pulse: PulseProcess, path: string): Promise<Receive> {
+async function receiveFrames(t: TestContext, pulse: PulseHere, path: string): Promise<Receive> {
   const socket = new WebSocket(`${pulse.url.replace("http", "ws")}/ws/subscribe/${path}`);
   t.after(() => socket.terminate());
   const frames: string[] = [];
@@ -70,7 +71,7 @@ async function receiveFrames(t: TestContext, pulse: PulseProcess, path: string):
 
 async function receivePackets(
   t: TestContext,
-  pulse: PulseProcess,
+  pulse: PulseHere,
   filter: string,
   qos: number,
   session: object = {},
@@ -93,7 +94,7 @@ async function receivePackets(
 
 async function receiveMessages(
   t: TestContext,
-  pulse: PulseProcess,
+  pulse: PulseHere,
   destination: string,
   headers: Record<string, string>,
 ): Promise<Receive> {

@@ -1,11 +1,11 @@
 // Bursts of clients that are faster than their consumers: all messages arrive, or are refused before they are acknowledged.
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { PulseProcess } from "../fixture/pulse-process.ts";
+import { PulseHere } from "../fixture/pulse-here.ts";
 import { mqttPacket, RawClient } from "../mqtt/client.ts";
 import { StompClient } from "../stomp/client.ts";
 
@@ -18,12 +18,11 @@ const TIMEOUT = { timeout: 120_000 + MESSAGES * 10 };
 const REST = { messages: 200, ms: 10 };
 
 const folder = mkdtempSync(join(tmpdir(), "platform-pulse-"));
-const pulse = new PulseProcess(folder, { PLATFORM_PULSE_BACKPRESSURE_LIMIT: String(LIMIT) });
+const pulse = new PulseHere(folder, { PLATFORM_PULSE_BACKPRESSURE_LIMIT: String(LIMIT) });
 
 before(() => pulse.start());
 after(async () => {
-  await pulse.kill();
-  rmSync(folder, { recursive: true, force: true });
+  await pulse.end();
 });
 
 async function connectStomp(t: TestContext): Promise<StompClient> {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { EventReader, startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+import { EventReader } from "../fixture/event-reader.ts";
+import { startPulseHere, type PulseHere } from "../fixture/pulse-here.ts";
 
 async function waitFor<T>(read: () => Promise<T | undefined>, timeoutMs = 30_000): Promise<T> {
   const until = performance.now() + timeoutMs;
@@ -13,14 +14,14 @@ async function waitFor<T>(read: () => Promise<T | undefined>, timeoutMs = 30_000
   }
 }
 
-const readDeadLetters = (pulse: PulseProcess, topic: string, count: number) =>
+const readDeadLetters = (pulse: PulseHere, topic: string, count: number) =>
   waitFor(async () => {
     const { body } = await pulse.get(`/api/v1/topics/${topic}/dlq`);
     return body.total >= count ? body : undefined;
   });
 
 test("delayed messages are delivered when due, never earlier, in order of due times", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   const reader = await EventReader.open(`${pulse.url}/api/v1/subscribe/a`);
   const published = new Map<string, number>();
   for (const [payload, delay] of [
@@ -48,7 +49,7 @@ test("delayed messages are delivered when due, never earlier, in order of due ti
 });
 
 test("messages published out of order are delivered in order of due times, each once", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   const count = 900;
   const messages = Array.from({ length: count }, (_, at) => ({
     topic: "a",
@@ -73,7 +74,7 @@ test("messages published out of order are delivered in order of due times, each 
 });
 
 test("delayed messages survive kill -9, also if they became due meanwhile, and are delivered once", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   const messages = Array.from({ length: 40 }, (_, at) => ({
     topic: "a",
     payload: `m${at}`,
@@ -97,7 +98,7 @@ test("delayed messages survive kill -9, also if they became due meanwhile, and a
 });
 
 test("an unconsumed expired message becomes one dead letter, a consumed one does not", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   await pulse.publish({ topic: "alone", payload: "dies", ttl_ms: 150, key: "k" });
   const { messages, total, dlq_topic } = await readDeadLetters(pulse, "alone", 1);
   assert.deepEqual([total, dlq_topic], [1, "alone.dlq"]);
@@ -124,7 +125,7 @@ test("an unconsumed expired message becomes one dead letter, a consumed one does
 });
 
 test("expiry survives kill -9: remaining messages expire, expired ones do not expire again", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   await pulse.publish({ topic: "a", payload: "long", ttl_ms: 2_500 });
   await pulse.publish({ topic: "a", payload: "short", ttl_ms: 100 });
   await readDeadLetters(pulse, "a", 1);
@@ -140,7 +141,7 @@ test("expiry survives kill -9: remaining messages expire, expired ones do not ex
 });
 
 test("a requeued dead letter keeps its id, has one more retry and the patched payload, and leaves the queue for good", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   await pulse.post("/api/v1/topics/a/dlq", { dlq_topic: "graveyard" });
   for (const message_id of ["m1", "m2", "m3"]) {
     await pulse.publish({ topic: "a", payload: message_id, ttl_ms: 50, message_id, priority: 3 });

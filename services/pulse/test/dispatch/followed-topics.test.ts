@@ -5,7 +5,9 @@ import { readFileSync } from "node:fs";
 import { test, type TestContext } from "node:test";
 import { Worker } from "node:worker_threads";
 import { WebSocket } from "ws";
+import { startPulseHere } from "../fixture/pulse-here.ts";
 import { startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+import type { RunningPulse } from "../fixture/running-pulse.ts";
 import { makeToken, startFeed } from "../fixture/tokens.ts";
 import { RawClient } from "../mqtt/client.ts";
 import { StompClient } from "../stomp/client.ts";
@@ -33,7 +35,7 @@ const FLOOD = `
   open();
 `;
 
-async function createTopics(pulse: PulseProcess, count: number, token: string): Promise<void> {
+async function createTopics(pulse: RunningPulse, count: number, token: string): Promise<void> {
   for (let at = 0; at < count; at += BATCH) {
     const messages = Array.from({ length: Math.min(BATCH, count - at) }, (_, index) => ({
       topic: `t.${at + index}`,
@@ -45,7 +47,7 @@ async function createTopics(pulse: PulseProcess, count: number, token: string): 
   }
 }
 
-async function connectMqtt(t: TestContext, pulse: PulseProcess, token: string) {
+async function connectMqtt(t: TestContext, pulse: RunningPulse, token: string) {
   const client = await RawClient.open(pulse.mqttPort, 5);
   t.after(() => client.socket.destroy());
   await client.connect({ username: "x", password: Buffer.from(token) });
@@ -53,7 +55,7 @@ async function connectMqtt(t: TestContext, pulse: PulseProcess, token: string) {
 }
 
 /** The status of the handshake of a WebSocket subscription. */
-async function openSocket(pulse: PulseProcess, path: string, token: string): Promise<number> {
+async function openSocket(pulse: RunningPulse, path: string, token: string): Promise<number> {
   const socket = new WebSocket(`${pulse.url.replace("http", "ws")}${path}`, {
     headers: { authorization: `Bearer ${token}` },
   });
@@ -69,7 +71,7 @@ async function openSocket(pulse: PulseProcess, path: string, token: string): Pro
 
 test("a user's subscriptions of all protocols share one limit, and each refuses in its own form", async (t) => {
   const feed = await startFeed(t);
-  const pulse = await startPulseProcess(t, {
+  const pulse = await startPulseHere(t, {
     ...feed.env,
     PLATFORM_PULSE_FOLLOWED_TOPICS_PER_USER_MAX: "25",
     PLATFORM_PULSE_FOLLOWED_TOPICS_PER_TENANT_MAX: "40",
@@ -124,7 +126,7 @@ test("a user's subscriptions of all protocols share one limit, and each refuses 
 
 test("a topic that is created beyond the limit ends the subscription that would follow it", async (t) => {
   const feed = await startFeed(t);
-  const pulse = await startPulseProcess(t, {
+  const pulse = await startPulseHere(t, {
     ...feed.env,
     PLATFORM_PULSE_FOLLOWED_TOPICS_PER_USER_MAX: "3",
   });

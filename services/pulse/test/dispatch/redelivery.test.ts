@@ -4,7 +4,8 @@ import { once } from "node:events";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
-import { EventReader, startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+import { EventReader } from "../fixture/event-reader.ts";
+import { startPulseHere, type PulseHere } from "../fixture/pulse-here.ts";
 
 interface Delivery {
   message_id: string;
@@ -14,7 +15,7 @@ interface Delivery {
 }
 
 /** A member of the group `g` by WebSocket. */
-async function join(pulse: PulseProcess, topic: string, query = "") {
+async function join(pulse: PulseHere, topic: string, query = "") {
   const url = `${pulse.url.replace("http", "ws")}/ws/subscribe/${topic}?group=g&ack=manual${query}`;
   const socket = new WebSocket(url);
   const got: Delivery[] = [];
@@ -51,20 +52,20 @@ async function waitFor<T>(read: () => T | undefined | Promise<T | undefined>): P
   }
 }
 
-const readDeadLetters = (pulse: PulseProcess, topic: string, count = 1) =>
+const readDeadLetters = (pulse: PulseHere, topic: string, count = 1) =>
   waitFor(async () => {
     const { body } = await pulse.get(`/api/v1/topics/${topic}/dlq`);
     return body.total >= count ? body.messages : undefined;
   });
 
-async function readLag(pulse: PulseProcess, topic: string): Promise<number> {
+async function readLag(pulse: PulseHere, topic: string): Promise<number> {
   const { body } = await pulse.get("/api/v1/consumers/lag?group=g");
   const row = body.groups.find((one: { topic: string }) => one.topic === topic);
   return row.lag;
 }
 
 test("a rejected message is redelivered after a growing back-off, then becomes a dead letter", async (t) => {
-  const pulse = await startPulseProcess(t, {
+  const pulse = await startPulseHere(t, {
     PLATFORM_PULSE_MAX_DELIVERIES: "4",
     PLATFORM_PULSE_NACK_BACKOFF_MS: "100",
     PLATFORM_PULSE_NACK_BACKOFF_MAX_MS: "200",
@@ -103,8 +104,8 @@ test("a rejected message is redelivered after a growing back-off, then becomes a
 
 test("ten deliveries are the default, 0 is unlimited", async (t) => {
   const quick = { PLATFORM_PULSE_NACK_BACKOFF_MS: "1", PLATFORM_PULSE_NACK_BACKOFF_MAX_MS: "1" };
-  const bounded = await startPulseProcess(t, quick);
-  const unbounded = await startPulseProcess(t, { ...quick, PLATFORM_PULSE_MAX_DELIVERIES: "0" });
+  const bounded = await startPulseHere(t, quick);
+  const unbounded = await startPulseHere(t, { ...quick, PLATFORM_PULSE_MAX_DELIVERIES: "0" });
   for (const pulse of [bounded, unbounded]) {
     const member = await join(pulse, "a");
     member.socket.on("message", () => member.send({ nack: member.got.at(-1)!.message_id }));
@@ -118,7 +119,7 @@ test("ten deliveries are the default, 0 is unlimited", async (t) => {
 });
 
 test("a message that is not acknowledged in time goes to another member, an acknowledged one does not", async (t) => {
-  const pulse = await startPulseProcess(t, { PLATFORM_PULSE_ACK_WAIT_MS: "300" });
+  const pulse = await startPulseHere(t, { PLATFORM_PULSE_ACK_WAIT_MS: "300" });
   const silent = await join(pulse, "slow");
   await pulse.publish({ topic: "slow", payload: "done" });
   silent.send({ ack: (await silent.wait(1)).message_id });
@@ -144,7 +145,7 @@ test("a message that is not acknowledged in time goes to another member, an ackn
 });
 
 test("an SSE member acknowledges and rejects by message_id", async (t) => {
-  const pulse = await startPulseProcess(t, { PLATFORM_PULSE_NACK_BACKOFF_MS: "50" });
+  const pulse = await startPulseHere(t, { PLATFORM_PULSE_NACK_BACKOFF_MS: "50" });
   const member = await EventReader.open(`${pulse.url}/api/v1/subscribe/sse?group=g&ack=manual`);
   await pulse.publish({ topic: "sse", payload: "a", message_id: "one" });
   await pulse.publish({ topic: "sse", payload: "b", message_id: "two" });
@@ -174,7 +175,7 @@ test("an SSE member acknowledges and rejects by message_id", async (t) => {
 });
 
 test("failed deliveries are counted across a kill, and a leaving member counts as failed", async (t) => {
-  const pulse = await startPulseProcess(t, {
+  const pulse = await startPulseHere(t, {
     PLATFORM_PULSE_MAX_DELIVERIES: "4",
     PLATFORM_PULSE_NACK_BACKOFF_MS: "1",
   });
@@ -206,7 +207,7 @@ test("failed deliveries are counted across a kill, and a leaving member counts a
 });
 
 test("a replay resets failed deliveries", async (t) => {
-  const pulse = await startPulseProcess(t, {
+  const pulse = await startPulseHere(t, {
     PLATFORM_PULSE_MAX_DELIVERIES: "2",
     PLATFORM_PULSE_NACK_BACKOFF_MS: "1",
   });
@@ -225,7 +226,7 @@ test("a replay resets failed deliveries", async (t) => {
 });
 
 test("a rejected dead letter stays and creates no further dead letters", async (t) => {
-  const pulse = await startPulseProcess(t, {
+  const pulse = await startPulseHere(t, {
     PLATFORM_PULSE_MAX_DELIVERIES: "1",
     PLATFORM_PULSE_NACK_BACKOFF_MS: "1",
     PLATFORM_PULSE_NACK_BACKOFF_MAX_MS: "1",

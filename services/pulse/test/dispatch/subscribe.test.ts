@@ -3,12 +3,13 @@ import { on, once } from "node:events";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
-import { EventReader, startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+import { EventReader } from "../fixture/event-reader.ts";
+import { startPulseHere, type PulseHere } from "../fixture/pulse-here.ts";
 
-let pulse: PulseProcess;
+let pulse: PulseHere;
 const endings: (() => unknown)[] = [];
 before(async () => {
-  pulse = await startPulseProcess({ after: (done) => endings.push(done) });
+  pulse = await startPulseHere({ after: (done) => endings.push(done) });
 });
 after(async () => {
   for (const done of endings) await done();
@@ -221,7 +222,7 @@ test("an SSE member acknowledges by POST /api/v1/ack", async () => {
 });
 
 test("a group continues where it was after the broker was killed", async (t) => {
-  const own = await startPulseProcess(t);
+  const own = await startPulseHere(t);
   const url = `${own.url}/api/v1/subscribe/a?group=g`;
   const first = await EventReader.open(url);
   for (const payload of ["0", "1", "2"]) await own.publish({ topic: "a", payload });

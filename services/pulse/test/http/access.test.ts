@@ -7,7 +7,8 @@ import { request } from "node:https";
 import { join } from "node:path";
 import { test } from "node:test";
 import { WebSocket } from "ws";
-import { EventReader, startPulseProcess } from "../fixture/pulse-process.ts";
+import { EventReader } from "../fixture/event-reader.ts";
+import { startPulseHere } from "../fixture/pulse-here.ts";
 import { assemble, shorten } from "../fixture/transforms.ts";
 
 const secret = "a secret of more than thirty-two bytes";
@@ -21,7 +22,7 @@ function makeToken(claims: Record<string, unknown>): string {
 }
 
 test("tenants can only access their own topics", async (t) => {
-  const pulse = await startPulseProcess(t, {
+  const pulse = await startPulseHere(t, {
     PLATFORM_PULSE_TOKEN: "operator-token",
     PLATFORM_JWT_SECRET: secret,
   });
@@ -60,7 +61,7 @@ test("tenants can only access their own topics", async (t) => {
 });
 
 test("a token with an invalid tenant is rejected and creates nothing", async (t) => {
-  const pulse = await startPulseProcess(t, {
+  const pulse = await startPulseHere(t, {
     PLATFORM_PULSE_TOKEN: "operator-token",
     PLATFORM_JWT_SECRET: secret,
   });
@@ -76,7 +77,7 @@ test("a token with an invalid tenant is rejected and creates nothing", async (t)
 });
 
 test("a tenant's statistics cover only its own topics", async (t) => {
-  const pulse = await startPulseProcess(t, {
+  const pulse = await startPulseHere(t, {
     PLATFORM_PULSE_TOKEN: "operator-token",
     PLATFORM_JWT_SECRET: secret,
   });
@@ -110,7 +111,7 @@ test("a tenant's statistics cover only its own topics", async (t) => {
 });
 
 test("a browser may send its token in the query, and pages of other origins cannot use the cookie", async (t) => {
-  const pulse = await startPulseProcess(t, {
+  const pulse = await startPulseHere(t, {
     PLATFORM_PULSE_TOKEN: "operator-token",
     PLATFORM_PULSE_CORS_ORIGINS: '["https://good.example"]',
   });
@@ -158,7 +159,7 @@ test("with a certificate the HTTP listener uses TLS", async (t) => {
     "2",
   ];
   execFileSync("openssl", [...args, "-keyout", key, "-out", cert, ...subject], { stdio: "ignore" });
-  const pulse = await startPulseProcess(t, { TLS_CERT_FILE: cert, TLS_KEY_FILE: key });
+  const pulse = await startPulseHere(t, { TLS_CERT_FILE: cert, TLS_KEY_FILE: key });
   assert.ok(pulse.isTls, "the listener is reported as https");
   const asked = request({
     host: "localhost",
@@ -173,7 +174,7 @@ test("with a certificate the HTTP listener uses TLS", async (t) => {
 });
 
 test("the API documents the WebSockets, and answers plain requests to them with 426", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   const { body } = await pulse.get("/api/docs/openapi.json");
   for (const path of ["/ws/subscribe/{topic}", "/api/v1/stats/ws"])
     assert.ok(body.paths[path].get.responses["101"], path);

@@ -1,20 +1,21 @@
 // For the console: transforms that are tried, why publishing is refused, dead letters by cause beyond one request, all tenants.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+import { EventReader } from "../fixture/event-reader.ts";
+import { startPulseHere, type PulseHere } from "../fixture/pulse-here.ts";
 import { asUser, startFeed } from "../fixture/tokens.ts";
 import { assemble, loop, shorten, trap } from "../fixture/transforms.ts";
 
 type Headers = Record<string, string>;
-type Body = NonNullable<NonNullable<Parameters<PulseProcess["get"]>[1]>["body"]>;
+type Body = NonNullable<NonNullable<Parameters<PulseHere["get"]>[1]>["body"]>;
 
 const shortening = new Uint8Array(assemble(shorten));
 const trapping = new Uint8Array(assemble(trap));
-const send = (pulse: PulseProcess, method: string, path: string, body?: Body, headers?: Headers) =>
+const send = (pulse: PulseHere, method: string, path: string, body?: Body, headers?: Headers) =>
   pulse.get(path, { method, ...(body === undefined ? {} : { body }), ...(headers && { headers }) });
 
 test("a transform is tried on the latest messages, set, and deleted", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   const path = "/api/v1/topics/orders/transform";
   const attempt = (body: Body, query = "") => send(pulse, "POST", `${path}/test${query}`, body);
   assert.equal((await attempt(shortening)).status, 404, "the topic does not exist");
@@ -58,7 +59,7 @@ test("a transform is tried on the latest messages, set, and deleted", async (t) 
 });
 
 test("rules and settings are changed only if they are still those that were read", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   await pulse.publish({ topic: "orders", payload: "{}" });
   const topic = "/api/v1/topics/orders";
   const json = { "content-type": "application/json" };
@@ -103,7 +104,7 @@ test("rules and settings are changed only if they are still those that were read
 
 test("a trial requires the rights to manage and to read, in the own tenant", async (t) => {
   const { env } = await startFeed(t);
-  const pulse = await startPulseProcess(t, env);
+  const pulse = await startPulseHere(t, env);
   await pulse.post(
     "/api/v1/publish",
     { topic: "orders", payload: "secret" },
@@ -124,7 +125,7 @@ test("a trial requires the rights to manage and to read, in the own tenant", asy
 });
 
 test("a topic shows why publishing is refused", async (t) => {
-  const pulse = await startPulseProcess(t, { PLATFORM_PULSE_BACKPRESSURE_LIMIT: "3" });
+  const pulse = await startPulseHere(t, { PLATFORM_PULSE_BACKPRESSURE_LIMIT: "3" });
   const show = async () => {
     const { body } = await pulse.get("/api/v1/topics/a");
     return [body.queue_depth, body.queue_depth_max, body.queue_counts];
@@ -132,7 +133,6 @@ test("a topic shows why publishing is refused", async (t) => {
   for (let at = 0; at < 3; at++) await pulse.publish({ topic: "a", payload: "x" });
   assert.equal((await pulse.publish({ topic: "a", payload: "x" })).status, 503);
   assert.deepEqual(await show(), [3, 3, "unread"]);
-  const { EventReader } = await import("../fixture/pulse-process.ts");
   const reader = await EventReader.open(`${pulse.url}/api/v1/subscribe/a?from=earliest&group=g`);
   await reader.wait(3);
   assert.equal((await show())[2], "groups");
@@ -140,7 +140,7 @@ test("a topic shows why publishing is refused", async (t) => {
 });
 
 test("causes count the newest letters, and a cause behind 10 000 others is requeued with the cursor", async (t) => {
-  const pulse = await startPulseProcess(t, {
+  const pulse = await startPulseHere(t, {
     PLATFORM_PULSE_BACKPRESSURE_LIMIT: "0",
     PLATFORM_PULSE_PUBLISH_RATE: "0",
   });
@@ -192,7 +192,7 @@ test("causes count the newest letters, and a cause behind 10 000 others is reque
 
 test("administrators list the groups and the causes of all tenants; others only their own", async (t) => {
   const { env } = await startFeed(t);
-  const pulse = await startPulseProcess(t, env);
+  const pulse = await startPulseHere(t, env);
   for (const tenant of ["shop", "desk"]) {
     const user = asUser("publish subscribe manage", { tenant });
     const json = { ...user, "content-type": "application/json" };

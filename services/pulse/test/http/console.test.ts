@@ -1,16 +1,16 @@
 // Browsing, groups, dead letters by cause, schemas, administrators.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+import { startPulseHere, type PulseHere } from "../fixture/pulse-here.ts";
 import { asUser, startFeed } from "../fixture/tokens.ts";
 import { assemble, trap } from "../fixture/transforms.ts";
 
-let pulse: PulseProcess;
+let pulse: PulseHere;
 const endings: (() => unknown)[] = [];
 const ending = { after: (done: () => unknown) => void endings.push(done) };
 before(async () => {
   const { env } = await startFeed(ending);
-  pulse = await startPulseProcess(ending, env);
+  pulse = await startPulseHere(ending, env);
 });
 after(async () => {
   for (const done of endings.toReversed()) await done();

@@ -2,13 +2,13 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { startPulseProcess } from "../fixture/pulse-process.ts";
+import { startPulseHere } from "../fixture/pulse-here.ts";
 import { asUser, startFeed } from "../fixture/tokens.ts";
 import { assemble, shorten } from "../fixture/transforms.ts";
 
 test("topics show what they hold; groups their lag; a transform its size and digest", async (t) => {
   const { env } = await startFeed(t);
-  const pulse = await startPulseProcess(t, env);
+  const pulse = await startPulseHere(t, env);
   const [all, outsider] = [asUser("publish subscribe manage"), asUser("manage", { tenant: "b" })];
   const get = (path: string, headers = all) => pulse.get(`/api/v1/${path}`, { headers });
   await pulse.post("/api/v1/topics", { name: "a", config: { retention_ms: 3_600_000 } }, all);

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { startPulseProcess } from "../fixture/pulse-process.ts";
+import { EventReader } from "../fixture/event-reader.ts";
+import { startPulseHere } from "../fixture/pulse-here.ts";
 
 test("a published message can be read back, with key, headers, priority and trace", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   const { status, body } = await pulse.publish({
     topic: "orders.eu",
     payload: "héllo",
@@ -31,7 +32,7 @@ test("a published message can be read back, with key, headers, priority and trac
 });
 
 test("invalid input is rejected with a reason, and nothing is stored", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   const cases: [Record<string, unknown>, number][] = [
     [{ payload: "no topic" }, 400],
     [{ topic: "a" }, 400],
@@ -56,7 +57,7 @@ test("invalid input is rejected with a reason, and nothing is stored", async (t)
 });
 
 test("publishing has the same answer on the direct route and in the router, which handles requests with a query", async (t) => {
-  const pulse = await startPulseProcess(t, { PLATFORM_PULSE_TOKEN: "operator-token" });
+  const pulse = await startPulseHere(t, { PLATFORM_PULSE_TOKEN: "operator-token" });
   const json = { "content-type": "application/json" };
   const good = JSON.stringify({ topic: "a", payload: "x" });
   const cases: [number, Record<string, string>, string][] = [
@@ -86,7 +87,7 @@ test("publishing has the same answer on the direct route and in the router, whic
 });
 
 test("messages with the same key share a partition, selected by FNV-1a of the key", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   await pulse.post("/api/v1/topics", { name: "p", partitions: 8 });
   // FNV-1a, 32 bits, of "a" is 0xe40c292c and of "foobar" 0xbf9cf968 (the published vectors).
   for (const [key, hash] of [
@@ -101,7 +102,7 @@ test("messages with the same key share a partition, selected by FNV-1a of the ke
 });
 
 test("a batch is stored completely or not at all, also over several topics", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   const bad = await pulse.post("/api/v1/publish/batch", {
     messages: [
       { topic: "a", payload: "1" },
@@ -131,7 +132,7 @@ test("a batch is stored completely or not at all, also over several topics", asy
 });
 
 test("a message id and a sequence number are accepted once, also after a restart", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   const byId = { topic: "a", payload: "1", message_id: "m" };
   const bySequence = { topic: "a", payload: "2", producer_id: "p", sequence_number: 5 };
   const first = await pulse.publish(byId);
@@ -156,7 +157,7 @@ test("a message id and a sequence number are accepted once, also after a restart
 });
 
 test("concurrent messages with the same id store one message and answer both", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   const answers = await Promise.all(
     Array.from({ length: 20 }, () => pulse.publish({ topic: "a", payload: "x", message_id: "m" })),
   );
@@ -173,7 +174,7 @@ test("concurrent messages with the same id store one message and answer both", a
 });
 
 test("publishing over the rate limit gets 429 with a retry time", async (t) => {
-  const pulse = await startPulseProcess(t, {
+  const pulse = await startPulseHere(t, {
     PLATFORM_PULSE_PUBLISH_RATE: "1",
     PLATFORM_PULSE_PUBLISH_CAPACITY: "5",
   });
@@ -189,7 +190,7 @@ test("publishing over the rate limit gets 429 with a retry time", async (t) => {
 });
 
 test("a topic with too many unconsumed messages refuses more until some are consumed", async (t) => {
-  const pulse = await startPulseProcess(t, { PLATFORM_PULSE_BACKPRESSURE_LIMIT: "10" });
+  const pulse = await startPulseHere(t, { PLATFORM_PULSE_BACKPRESSURE_LIMIT: "10" });
   const publish = () => pulse.publish({ topic: "a", payload: "x" });
   for (let at = 0; at < 10; at++) assert.equal((await publish()).status, 200);
   const refused = await publish();
@@ -203,7 +204,7 @@ test("a topic with too many unconsumed messages refuses more until some are cons
   await pulse.kill();
   await pulse.start();
   assert.equal((await publish()).status, 503);
-  const { EventReader } = await import("../fixture/pulse-process.ts");
+
   const reader = await EventReader.open(`${pulse.url}/api/v1/subscribe/a?from=earliest`);
   await reader.wait(10);
   assert.equal((await publish()).status, 200);
@@ -211,7 +212,7 @@ test("a topic with too many unconsumed messages refuses more until some are cons
 });
 
 test("a compacted topic rejects messages without a key: single, in a batch or delayed", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   for (const policy of ["compact", "compact,delete"]) {
     const name = `latest-${policy.length}`;
     const topic = { name, config: { cleanup_policy: policy } };
@@ -231,7 +232,7 @@ test("a compacted topic rejects messages without a key: single, in a batch or de
 });
 
 test("unimplemented endpoints return 501 and name the feature", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   for (const path of [
     "/api/v1/events/",
     "/api/v1/topics/a/anomalies",

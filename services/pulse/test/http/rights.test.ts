@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test, type TestContext } from "node:test";
 import { WebSocket } from "ws";
-import { EventReader, startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+import { EventReader } from "../fixture/event-reader.ts";
+import { startPulseHere, type PulseHere } from "../fixture/pulse-here.ts";
 import { asUser, makeToken, startFeed } from "../fixture/tokens.ts";
 
 const RIGHTS = ["publish", "subscribe", "manage"] as const;
@@ -52,11 +53,11 @@ const operations: [method: string, path: string, body: unknown, rights: readonly
 
 async function start(t: TestContext) {
   const feed = await startFeed(t);
-  return { pulse: await startPulseProcess(t, feed.env), feed };
+  return { pulse: await startPulseHere(t, feed.env), feed };
 }
 
 function ask(
-  pulse: PulseProcess,
+  pulse: PulseHere,
   [method, path, body]: readonly [string, string, unknown, ...unknown[]],
   headers: Record<string, string>,
 ) {

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { assemble, loop, shorten, trap } from "../fixture/transforms.ts";
-import { startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+import { startPulseHere, type PulseHere } from "../fixture/pulse-here.ts";
 
-let pulse: PulseProcess;
+let pulse: PulseHere;
 const endings: (() => unknown)[] = [];
 before(async () => {
-  pulse = await startPulseProcess({ after: (done) => endings.push(done) });
+  pulse = await startPulseHere({ after: (done) => endings.push(done) });
 });
 after(async () => {
   for (const done of endings) await done();

@@ -4,7 +4,8 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { EventReader, startPulseProcess } from "../fixture/pulse-process.ts";
+import { EventReader } from "../fixture/event-reader.ts";
+import { startPulseHere } from "../fixture/pulse-here.ts";
 
 const BUDGET_BYTES = 16 * 1_048_576;
 const PAYLOAD = "a".repeat(900_000);
@@ -44,7 +45,7 @@ const readings: Record<string, Reading> = {
 
 for (const [name, { head, count, status, readers }] of Object.entries(readings)) {
   test(`slow readers of ${name} share one budget`, { timeout: 90_000 }, async (t) => {
-    const pulse = await startPulseProcess(t, {
+    const pulse = await startPulseHere(t, {
       PLATFORM_PULSE_UNSENT_BYTES_MAX: String(BUDGET_BYTES),
       PLATFORM_PULSE_BACKPRESSURE_LIMIT: "0",
     });

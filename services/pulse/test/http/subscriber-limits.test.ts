@@ -4,26 +4,27 @@ import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { test } from "node:test";
 import { WebSocket } from "ws";
-import { EventReader, startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+import { EventReader } from "../fixture/event-reader.ts";
+import { startPulseHere, type PulseHere } from "../fixture/pulse-here.ts";
 import { asUser, startFeed } from "../fixture/tokens.ts";
 
 type Headers = Record<string, string>;
 
-function subscribe(pulse: PulseProcess, headers: Headers, topic = "a"): Promise<EventReader> {
+function subscribe(pulse: PulseHere, headers: Headers, topic = "a"): Promise<EventReader> {
   return EventReader.open(`${pulse.url}/api/v1/subscribe/${topic}`, headers);
 }
 
-function connect(pulse: PulseProcess, path: string, headers: Headers): WebSocket {
+function connect(pulse: PulseHere, path: string, headers: Headers): WebSocket {
   return new WebSocket(`${pulse.url.replace("http", "ws")}${path}`, { headers });
 }
 
-async function open(pulse: PulseProcess, path: string, headers: Headers): Promise<WebSocket> {
+async function open(pulse: PulseHere, path: string, headers: Headers): Promise<WebSocket> {
   const socket = connect(pulse, path, headers);
   await once(socket, "open");
   return socket;
 }
 
-async function openRefused(pulse: PulseProcess, path: string, headers: Headers) {
+async function openRefused(pulse: PulseHere, path: string, headers: Headers) {
   const socket = connect(pulse, path, headers);
   socket.on("error", () => undefined);
   const [, response] = (await once(socket, "unexpected-response")) as [unknown, IncomingMessage];
@@ -34,7 +35,7 @@ async function openRefused(pulse: PulseProcess, path: string, headers: Headers) 
 
 /** Opens a stream as soon as there is room again: the broker notices a closed connection a little later. */
 async function subscribeOnceFree(
-  pulse: PulseProcess,
+  pulse: PulseHere,
   headers: Headers,
   topic?: string,
 ): Promise<EventReader> {
@@ -46,7 +47,7 @@ async function subscribeOnceFree(
 
 test("a user has at most subscribers_per_user_max streams and sockets together", async (t) => {
   const { env } = await startFeed(t);
-  const pulse = await startPulseProcess(t, {
+  const pulse = await startPulseHere(t, {
     ...env,
     PLATFORM_PULSE_SUBSCRIBERS_PER_USER_MAX: "3",
   });
@@ -88,7 +89,7 @@ test("a user has at most subscribers_per_user_max streams and sockets together",
 
 test("a refused or failed subscription leaves its room free", async (t) => {
   const { env } = await startFeed(t);
-  const pulse = await startPulseProcess(t, {
+  const pulse = await startPulseHere(t, {
     ...env,
     PLATFORM_PULSE_SUBSCRIBERS_PER_USER_MAX: "1",
   });
@@ -106,7 +107,7 @@ test("a refused or failed subscription leaves its room free", async (t) => {
 
 test("beyond subscribers_max everybody gets 503", async (t) => {
   const { env } = await startFeed(t);
-  const pulse = await startPulseProcess(t, { ...env, PLATFORM_PULSE_SUBSCRIBERS_MAX: "2" });
+  const pulse = await startPulseHere(t, { ...env, PLATFORM_PULSE_SUBSCRIBERS_MAX: "2" });
   const readers = [
     await subscribe(pulse, asUser("subscribe", { sub: "one" })),
     await subscribe(pulse, asUser("subscribe", { sub: "two" })),

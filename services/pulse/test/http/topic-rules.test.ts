@@ -4,7 +4,8 @@ import { once } from "node:events";
 import { test, type TestContext } from "node:test";
 import { Kafka, logLevel } from "kafkajs";
 import { WebSocket } from "ws";
-import { EventReader, startPulseProcess } from "../fixture/pulse-process.ts";
+import { EventReader } from "../fixture/event-reader.ts";
+import { startPulseHere } from "../fixture/pulse-here.ts";
 import { makeToken, startFeed } from "../fixture/tokens.ts";
 
 const OPERATOR = { authorization: "Bearer operator-token" };
@@ -12,7 +13,7 @@ const RULES = "/api/v1/access/roles";
 
 async function start(t: TestContext) {
   const feed = await startFeed(t);
-  return startPulseProcess(t, { ...feed.env, PLATFORM_PULSE_TOKEN: "operator-token" });
+  return startPulseHere(t, { ...feed.env, PLATFORM_PULSE_TOKEN: "operator-token" });
 }
 
 type Pulse = Awaited<ReturnType<typeof start>>;

@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import kafkajs, { type AclOperationTypes as AclOperation, type Admin } from "kafkajs";
-import { startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+import { startPulseHere, type PulseHere } from "../fixture/pulse-here.ts";
 import { makeToken, startFeed } from "../fixture/tokens.ts";
 
 const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, Kafka, logLevel } = kafkajs;
@@ -18,14 +18,14 @@ interface Ending {
   after(done: () => unknown): void;
 }
 
-let pulse: PulseProcess;
+let pulse: PulseHere;
 let admin: Admin;
 const endings: (() => unknown)[] = [];
 
 before(async () => {
   const t: Ending = { after: (done) => void endings.push(done) };
   const feed = await startFeed(t);
-  pulse = await startPulseProcess(t, { ...feed.env, PLATFORM_PULSE_TOKEN: "operator-token" });
+  pulse = await startPulseHere(t, { ...feed.env, PLATFORM_PULSE_TOKEN: "operator-token" });
   admin = await connectAdmin(t);
 });
 after(async () => {

@@ -4,7 +4,8 @@ import { on } from "node:events";
 import { after, before, describe, test } from "node:test";
 import { Kafka, logLevel, type IHeaders } from "kafkajs";
 import { WebSocket } from "ws";
-import { EventReader, startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+import { EventReader } from "../fixture/event-reader.ts";
+import { startPulseHere, type PulseHere } from "../fixture/pulse-here.ts";
 import { lowerCaseGuest } from "../fixture/lower-case-guest.ts";
 
 /** A message as every face is to show it. */
@@ -21,12 +22,12 @@ interface Seen {
 }
 
 const binary = Buffer.from([0, 0xff, 0xfe, 0x80, 10]);
-let pulse: PulseProcess;
+let pulse: PulseHere;
 let kafka: Kafka;
 const endings: (() => unknown)[] = [];
 
 before(async () => {
-  pulse = await startPulseProcess(
+  pulse = await startPulseHere(
     { after: (done) => endings.push(done) },
     { PLATFORM_PULSE_BACKPRESSURE_LIMIT: "5" },
   );

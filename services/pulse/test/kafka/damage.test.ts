@@ -6,7 +6,8 @@ import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ERROR_CODES } from "../../src/kafka/protocol/error-codes.ts";
 import { fetch as fetchMessage } from "../../src/kafka/protocol/messages/index.ts";
-import { EventReader, startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+import { EventReader } from "../fixture/event-reader.ts";
+import { startPulseHere, type PulseHere } from "../fixture/pulse-here.ts";
 import { KafkaClient } from "./client.ts";
 
 const COUNT = 30;
@@ -26,7 +27,7 @@ async function fetchAt(client: KafkaClient, offset: number) {
 }
 
 /** Flips a bit of every record in the middle of the topic's segments. */
-function damageMiddle(pulse: PulseProcess): void {
+function damageMiddle(pulse: PulseHere): void {
   const files = globSync("**/topics/**/*.log", { cwd: pulse.folder }).sort();
   const path = join(pulse.folder, files[Math.floor(files.length / 2)]!);
   const bytes = readFileSync(path);
@@ -35,8 +36,8 @@ function damageMiddle(pulse: PulseProcess): void {
 }
 
 /** A broker with a topic of several closed segments, none of which was read since its start. */
-async function startWithSegments(t: TestContext): Promise<PulseProcess> {
-  const pulse = await startPulseProcess(t);
+async function startWithSegments(t: TestContext): Promise<PulseHere> {
+  const pulse = await startPulseHere(t);
   const config = { segment_bytes: 100_000 };
   assert.equal((await pulse.post("/api/v1/topics", { name: "t", config })).status, 201);
   for (let at = 0; at < COUNT; at++) {

@@ -9,13 +9,13 @@ import {
   saslAuthenticate,
   saslHandshake,
 } from "../../src/kafka/protocol/messages/index.ts";
-import { startPulseProcess } from "../fixture/pulse-process.ts";
+import { startPulseHere } from "../fixture/pulse-here.ts";
 import { makeToken, startFeed } from "../fixture/tokens.ts";
 import { KafkaClient } from "./client.ts";
 
 async function start(t: TestContext) {
   const feed = await startFeed(t);
-  const pulse = await startPulseProcess(t, { ...feed.env, PLATFORM_PULSE_ANONYMOUS: "never" });
+  const pulse = await startPulseHere(t, { ...feed.env, PLATFORM_PULSE_ANONYMOUS: "never" });
   const headers = { authorization: `Bearer ${makeToken({ scope: "pulse:publish" })}` };
   await pulse.post("/api/v1/publish", { topic: "a", payload: "x" }, headers);
   return { pulse, feed };

@@ -11,13 +11,13 @@ import {
   offsetCommit,
   produce,
 } from "../../src/kafka/protocol/messages/index.ts";
-import { startPulseProcess } from "../fixture/pulse-process.ts";
+import { startPulseHere } from "../fixture/pulse-here.ts";
 import { KafkaClient } from "./client.ts";
 
 const mebibyte = 1024 * 1024;
 
 test("automatically created topics have partitions_default partitions, also in Kafka's tools", async (t) => {
-  const pulse = await startPulseProcess(t, { PLATFORM_PULSE_PARTITIONS_DEFAULT: "3" });
+  const pulse = await startPulseHere(t, { PLATFORM_PULSE_PARTITIONS_DEFAULT: "3" });
   await using client = await KafkaClient.connect(pulse.kafkaPort);
   const asked = await client.ask(metadata, 12, { topics: [{ name: "asked" }] });
   assert.equal(asked.topics[0]!.partitions.length, 3);
@@ -41,7 +41,7 @@ test("automatically created topics have partitions_default partitions, also in K
 
 test("the broker does not start if partitions_default exceeds partitions_max", async (t) => {
   await assert.rejects(
-    startPulseProcess(t, {
+    startPulseHere(t, {
       PLATFORM_PULSE_PARTITIONS_DEFAULT: "11",
       PLATFORM_PULSE_PARTITIONS_MAX: "10",
     }),
@@ -52,13 +52,13 @@ test("the broker does not start if partitions_default exceeds partitions_max", a
 test("settings of the unimplemented cold storage are rejected by name", async (t) => {
   for (const name of ["ENDPOINT", "BUCKET", "TOKEN"]) {
     const variable = `PLATFORM_PULSE_S3_${name}`;
-    const start = startPulseProcess(t, { [variable]: "something" });
+    const start = startPulseHere(t, { [variable]: "something" });
     await assert.rejects(start, new RegExp(`${variable}.*not available yet`, "s"));
   }
 });
 
 test("names such as a..b are valid over Kafka and HTTP, . and .. are not", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   await using client = await KafkaClient.connect(pulse.kafkaPort);
   const names = ["a..b", ".a", "a.", "..."];
   const { topics } = await client.ask(metadata, 12, {
@@ -75,7 +75,7 @@ test("names such as a..b are valid over Kafka and HTTP, . and .. are not", async
 });
 
 test("a batch of 10 MiB is stored and read back, a larger one is rejected", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   await using client = await KafkaClient.connect(pulse.kafkaPort);
   await client.ask(metadata, 12, { topics: [{ name: "large" }] });
   const batchOf = (lastBytes: number) =>
@@ -112,7 +112,7 @@ test("a batch of 10 MiB is stored and read back, a larger one is rejected", asyn
 });
 
 test("a batch over HTTP may have 10 MiB, also if it becomes dead letters", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   const payload = "x".repeat(1_000_000);
   const messages = Array.from({ length: 10 }, () => ({ topic: "large", payload, ttl_ms: 1 }));
   const body = { messages };
@@ -128,7 +128,7 @@ test("a batch over HTTP may have 10 MiB, also if it becomes dead letters", async
 });
 
 test("an idle connection is closed after kafka_idle_timeout_ms, and connections of one address are limited", async (t) => {
-  const pulse = await startPulseProcess(t, {
+  const pulse = await startPulseHere(t, {
     PLATFORM_PULSE_KAFKA_IDLE_TIMEOUT_MS: "1000",
     PLATFORM_PULSE_KAFKA_CONNECTIONS_PER_ADDRESS_MAX: "1",
   });
@@ -155,7 +155,7 @@ async function waitForRoom(port: number): Promise<void> {
 }
 
 test("after a commit without an offset the lag is the whole partition", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   await using client = await KafkaClient.connect(pulse.kafkaPort);
   for (const payload of ["a", "b"]) await pulse.publish({ topic: "t", payload });
   const partition = { partitionIndex: 0, committedOffset: -1, committedMetadata: "note" };

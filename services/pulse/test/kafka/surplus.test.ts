@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FRAME_LENGTH_BYTES, readResponse, writeRequest } from "../../src/kafka/protocol/frame.ts";
 import { apiVersions, listGroups, metadata } from "../../src/kafka/protocol/messages/index.ts";
-import { startPulseProcess } from "../fixture/pulse-process.ts";
+import { startPulseHere } from "../fixture/pulse-here.ts";
 import { KafkaClient } from "./client.ts";
 
 /*
@@ -28,7 +28,7 @@ function withSurplus(frame: Buffer, surplus: readonly number[]): Buffer {
 }
 
 test("librdkafka's Metadata request for all topics is answered despite its surplus bytes", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   for (const topic of ["orders", "bills"]) await pulse.publish({ topic, payload: "x" });
   await using client = await KafkaClient.connect(pulse.kafkaPort);
   client.sendRaw(allTopicsOfLibrdkafka);
@@ -49,7 +49,7 @@ test("librdkafka's Metadata request for all topics is answered despite its surpl
 });
 
 test("surplus bytes are ignored after any request, and a truncated one closes the connection", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   await using client = await KafkaClient.connect(pulse.kafkaPort);
   const header = { correlationId: 9, clientId: "test" };
   const frames = [

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { test, type TestContext } from "node:test";
 import mqttPacket from "mqtt-packet";
 import { WebSocket } from "ws";
-import { startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+import { startPulseHere, type PulseHere } from "../fixture/pulse-here.ts";
 import { makeToken, startFeed } from "../fixture/tokens.ts";
 import { createConnect, RawClient, type Received } from "./client.ts";
 
@@ -22,7 +22,7 @@ async function start(t: TestContext, env: Record<string, string> = {}) {
     tenant: "acme",
   }));
   writeFileSync(users, JSON.stringify(both));
-  const pulse = await startPulseProcess(t, {
+  const pulse = await startPulseHere(t, {
     ...feed.env,
     PLATFORM_PULSE_USERS_FILE: users,
     PLATFORM_PULSE_ANONYMOUS: "never",
@@ -41,7 +41,7 @@ async function start(t: TestContext, env: Record<string, string> = {}) {
   return { feed, pulse, open, connect };
 }
 
-async function setRules(pulse: PulseProcess, role: string, rules: object[]) {
+async function setRules(pulse: PulseHere, role: string, rules: object[]) {
   const answer = await pulse.get(`/api/v1/access/roles/${role}`, {
     method: "PUT",
     headers: { authorization: "Bearer operator-token", "content-type": "application/json" },
@@ -157,7 +157,7 @@ test("connections are limited per user and per address", async (t) => {
 });
 
 test("pages of other origins may not connect without credentials", async (t) => {
-  const pulse = await startPulseProcess(t, {
+  const pulse = await startPulseHere(t, {
     PLATFORM_PULSE_CORS_ORIGINS: JSON.stringify(["http://friend.test"]),
   });
   const own = `http://127.0.0.1:${pulse.port}`;

@@ -2,11 +2,18 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test, type TestContext } from "node:test";
+import { startPulseHere } from "../fixture/pulse-here.ts";
 import { startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+import type { RunningPulse } from "../fixture/running-pulse.ts";
 import { createConnect, RawClient, type Received } from "./client.ts";
 
+const UNLIMITED = { PLATFORM_PULSE_BACKPRESSURE_LIMIT: "0" };
+
 async function start(t: TestContext, env: Record<string, string> = {}) {
-  const pulse = await startPulseProcess(t, { PLATFORM_PULSE_BACKPRESSURE_LIMIT: "0", ...env });
+  return clientsOf(t, await startPulseHere(t, { ...UNLIMITED, ...env }));
+}
+
+function clientsOf(t: TestContext, pulse: RunningPulse) {
   const open = async (version: 4 | 5 = 5) => {
     const client = await RawClient.open(pulse.mqttPort, version);
     t.after(() => client.socket.destroy());
@@ -17,7 +24,7 @@ async function start(t: TestContext, env: Record<string, string> = {}) {
     await client.connect(packet);
     return client;
   };
-  return { pulse, open, connect };
+  return { open, connect };
 }
 
 function readMemoryMiB({ pid }: PulseProcess): number {
@@ -25,7 +32,7 @@ function readMemoryMiB({ pid }: PulseProcess): number {
   return Number(/VmRSS:\s+(\d+)/.exec(status)![1]) / 1_024;
 }
 
-async function countConnections(pulse: PulseProcess): Promise<number> {
+async function countConnections(pulse: RunningPulse): Promise<number> {
   const { body } = await pulse.get("/metrics");
   return Number(/^platform_pulse_mqtt_connections (\d+)/m.exec(String(body))![1]);
 }
@@ -62,7 +69,11 @@ test("subscriptions of a session, sessions, retained messages and followed topic
 });
 
 test("a client that never reads is disconnected, and disturbs nobody", async (t) => {
-  const { pulse, connect } = await start(t, { PLATFORM_PULSE_STALL_TIMEOUT_MS: "2000" });
+  const pulse = await startPulseProcess(t, {
+    ...UNLIMITED,
+    PLATFORM_PULSE_STALL_TIMEOUT_MS: "2000",
+  });
+  const { connect } = clientsOf(t, pulse);
   const topic = "flood";
   for (let index = 0; index < 10; index++) {
     const client = await connect();

@@ -1,10 +1,10 @@
 // Bridges of other brokers: how they introduce themselves, topics of the server, and nothing that comes back.
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test, type TestContext } from "node:test";
-import { PulseProcess } from "../fixture/pulse-process.ts";
+import { PulseHere } from "../fixture/pulse-here.ts";
 import { createConnect, mqttPacket, RawClient, type Received } from "./client.ts";
 
 const VERSIONS = [4, 5] as const;
@@ -12,12 +12,11 @@ const VERSIONS = [4, 5] as const;
 const UNACCEPTABLE = "20020001";
 
 const folder = mkdtempSync(join(tmpdir(), "platform-pulse-"));
-const pulse = new PulseProcess(folder, {});
+const pulse = new PulseHere(folder, {});
 
 before(() => pulse.start());
 after(async () => {
-  await pulse.kill();
-  rmSync(folder, { recursive: true, force: true });
+  await pulse.end();
 });
 
 async function open(t: TestContext, version: 4 | 5): Promise<RawClient> {

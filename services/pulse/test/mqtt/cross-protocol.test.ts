@@ -5,7 +5,8 @@ import { once } from "node:events";
 import { after, before, test } from "node:test";
 import { Kafka, logLevel, type IHeaders, type KafkaMessage } from "kafkajs";
 import { WebSocket } from "ws";
-import { EventReader, startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+import { EventReader } from "../fixture/event-reader.ts";
+import { startPulseHere, type PulseHere } from "../fixture/pulse-here.ts";
 import { RawClient, type Received } from "./client.ts";
 
 const PAYLOADS: readonly [name: string, payload: Buffer][] = [
@@ -22,12 +23,12 @@ const HEADERS = {
   traceparent: "00-1-2-01",
 };
 
-let pulse: PulseProcess;
+let pulse: PulseHere;
 let kafka: Kafka;
 const endings: (() => unknown)[] = [];
 
 before(async () => {
-  pulse = await startPulseProcess(
+  pulse = await startPulseHere(
     { after: (done) => endings.push(done) },
     { PLATFORM_PULSE_BACKPRESSURE_LIMIT: "0" },
   );

@@ -1,19 +1,18 @@
 // The packets of a connection take effect in the order in which they were sent (MQTT 5, section 4.6).
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test, type TestContext } from "node:test";
-import { PulseProcess } from "../fixture/pulse-process.ts";
+import { PulseHere } from "../fixture/pulse-here.ts";
 import { mqttPacket, RawClient, type Received } from "./client.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "platform-pulse-"));
-const pulse = new PulseProcess(folder, { PLATFORM_PULSE_BACKPRESSURE_LIMIT: "0" });
+const pulse = new PulseHere(folder, { PLATFORM_PULSE_BACKPRESSURE_LIMIT: "0" });
 
 before(() => pulse.start());
 after(async () => {
-  await pulse.kill();
-  rmSync(folder, { recursive: true, force: true });
+  await pulse.end();
 });
 
 async function connect(t: TestContext, version: 4 | 5, packet: Received = {}): Promise<RawClient> {

@@ -1,11 +1,11 @@
 // Sessions that outlive their connections.
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { startPulseProcess } from "../fixture/pulse-process.ts";
+import { startPulseHere } from "../fixture/pulse-here.ts";
 import { RawClient, type Received } from "./client.ts";
 
 async function start(t: TestContext) {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   const connect = async (packet: Received) => {
     const client = await RawClient.open(pulse.mqttPort, 5);
     t.after(() => client.socket.destroy());

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { encodeBatch } from "@platform/log/batch";
 import { produce } from "../../src/kafka/protocol/messages/index.ts";
 import { assemble, shortenOrTrap } from "../fixture/transforms.ts";
-import { startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+import { startPulseHere, type PulseHere } from "../fixture/pulse-here.ts";
 import { KafkaClient } from "../kafka/client.ts";
 
 async function send(
@@ -29,7 +29,7 @@ async function send(
   return topics[0]!.partitions[0]!;
 }
 
-async function readTail(pulse: PulseProcess, topic: string): Promise<[number, string][]> {
+async function readTail(pulse: PulseHere, topic: string): Promise<[number, string][]> {
   const { body } = await pulse.get(`/api/v1/tail?topic=${topic}&n=100`);
   return body.messages.map(({ offset, payload }: { offset: number; payload: string }) => [
     offset,
@@ -38,7 +38,7 @@ async function readTail(pulse: PulseProcess, topic: string): Promise<[number, st
 }
 
 test("a Kafka batch with a record that violates the schema is rejected as a whole, naming the record", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   await pulse.post("/api/v1/topics/s/schema", { n: "number" });
   await using client = await KafkaClient.connect(pulse.kafkaPort);
   const refused = await send(client, "s", ['{"n":1}', '{"n":"one"}', '{"n":3}']);
@@ -52,7 +52,7 @@ test("a Kafka batch with a record that violates the schema is rejected as a whol
 });
 
 test("records of Kafka batches are transformed in order, and a failing one becomes one dead letter", async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   await pulse.get("/api/v1/topics/t/transform", {
     method: "POST",
     body: new Uint8Array(assemble(shortenOrTrap)),

@@ -8,14 +8,14 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
-import { PulseProcess, startPulseProcess } from "../fixture/pulse-process.ts";
+import { PulseHere, startPulseHere } from "../fixture/pulse-here.ts";
 import { makeToken, startFeed } from "../fixture/tokens.ts";
 import { StompClient } from "./client.ts";
 
 /** Without credentials. */
-let pulse: PulseProcess;
+let pulse: PulseHere;
 /** With users. */
-let guarded: PulseProcess;
+let guarded: PulseHere;
 /** A client that has promised heart-beats and sends none. */
 let silent: StompClient;
 const folder = mkdtempSync(join(tmpdir(), "platform-pulse-"));
@@ -23,11 +23,11 @@ const folder = mkdtempSync(join(tmpdir(), "platform-pulse-"));
 before(async () => {
   const users = join(folder, "users.json");
   writeFileSync(users, JSON.stringify([{ name: "anna", password: "horse", tenant: "red" }]));
-  pulse = new PulseProcess(join(folder, "data"), {
+  pulse = new PulseHere(join(folder, "data"), {
     PLATFORM_PULSE_STOMP_IDLE_TIMEOUT_MS: "1500",
     PLATFORM_PULSE_STALL_TIMEOUT_MS: "1000",
   });
-  guarded = new PulseProcess(join(folder, "guarded"), {
+  guarded = new PulseHere(join(folder, "guarded"), {
     PLATFORM_PULSE_USERS_FILE: users,
     PLATFORM_PULSE_STOMP_USER: "root",
     PLATFORM_PULSE_STOMP_PASSWORD: "secret",
@@ -39,7 +39,7 @@ before(async () => {
 });
 
 after(async () => {
-  await Promise.all([pulse.kill(), guarded.kill()]);
+  await Promise.all([pulse.end(), guarded.end()]);
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -343,7 +343,7 @@ test("with a certificate the listener speaks TLS", async (t) => {
   execFileSync("openssl", ["req", "-x509", ...kind, "-keyout", key, "-out", cert, ...subject], {
     stdio: "ignore",
   });
-  const secure = await startPulseProcess(t, { TLS_CERT_FILE: cert, TLS_KEY_FILE: key });
+  const secure = await startPulseHere(t, { TLS_CERT_FILE: cert, TLS_KEY_FILE: key });
   const client = await StompClient.connect(secure.stompPort, "1.2", {}, { ca: readFileSync(cert) });
   t.after(() => client.close());
   await client.ask("SEND", { destination: "tls" }, "x");
@@ -351,7 +351,7 @@ test("with a certificate the listener speaks TLS", async (t) => {
 
 test("tokens are passcodes: tenant, rights, topic rules, revocation", async (t) => {
   const feed = await startFeed(t);
-  const followed = await startPulseProcess(t, feed.env);
+  const followed = await startPulseHere(t, feed.env);
   const rules = { rules: [{ topics: "notes.#", allow: ["publish", "subscribe"] }] };
   const put = {
     method: "PUT",
@@ -385,7 +385,7 @@ test("tokens are passcodes: tenant, rights, topic rules, revocation", async (t) 
 });
 
 test("receipts are delayed for a tenant over its quota", async (t) => {
-  const limited = await startPulseProcess(t, { PLATFORM_PULSE_STOMP_SEND_BYTES_RATE: "100000" });
+  const limited = await startPulseHere(t, { PLATFORM_PULSE_STOMP_SEND_BYTES_RATE: "100000" });
   const client = await StompClient.connect(limited.stompPort);
   t.after(() => client.close());
   await client.ask("SEND", { destination: "q" }, Buffer.alloc(100_000));
@@ -395,7 +395,7 @@ test("receipts are delayed for a tenant over its quota", async (t) => {
 });
 
 test("a stopping broker finishes what it has begun, and says that it stops", async (t) => {
-  const stopping = await startPulseProcess(t);
+  const stopping = await startPulseHere(t);
   const client = await StompClient.connect(stopping.stompPort);
   client.send("SEND", { destination: "last", receipt: "1" }, "x");
   assert.equal((await client.next()).command, "RECEIPT");

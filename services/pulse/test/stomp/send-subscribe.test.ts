@@ -1,19 +1,19 @@
 // Messages of STOMP clients, from SEND to MESSAGE: destinations, properties, acknowledgements, groups.
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { PulseProcess } from "../fixture/pulse-process.ts";
 import { encodeFrame } from "../../src/stomp/frame/frame.ts";
+import { PulseHere } from "../fixture/pulse-here.ts";
 import { StompClient } from "./client.ts";
 
-let pulse: PulseProcess;
+let pulse: PulseHere;
 const folder = mkdtempSync(join(tmpdir(), "platform-pulse-"));
 
 before(async () => {
-  pulse = new PulseProcess(folder, {
+  pulse = new PulseHere(folder, {
     PLATFORM_PULSE_NACK_BACKOFF_MS: "20",
     PLATFORM_PULSE_MAX_DELIVERIES: "3",
   });
@@ -21,8 +21,7 @@ before(async () => {
 });
 
 after(async () => {
-  await pulse.kill();
-  rmSync(folder, { recursive: true, force: true });
+  await pulse.end();
 });
 
 test("a message passes with its headers, key and any bytes, in every version", async (t) => {

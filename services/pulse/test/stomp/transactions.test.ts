@@ -1,24 +1,24 @@
 // Transactions, receipts and their promise: what a receipt was sent for is on disk.
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { PulseProcess } from "../fixture/pulse-process.ts";
+import { PulseHere } from "../fixture/pulse-here.ts";
+import { startPulseProcess } from "../fixture/pulse-process.ts";
 import { StompClient } from "./client.ts";
 
 const KILLS = Number(process.env["PLATFORM_STOMP_KILLS"] ?? 3);
-let pulse: PulseProcess;
+let pulse: PulseHere;
 const folder = mkdtempSync(join(tmpdir(), "platform-pulse-"));
 
 before(async () => {
-  pulse = new PulseProcess(folder, {});
+  pulse = new PulseHere(folder, {});
   await pulse.start();
 });
 
 after(async () => {
-  await pulse.kill();
-  rmSync(folder, { recursive: true, force: true });
+  await pulse.end();
 });
 
 async function readTopic(topic: string): Promise<string[]> {
@@ -142,11 +142,12 @@ test("pipelined messages keep their order, and those before an invalid one are s
 });
 
 test("what had a receipt survives kill -9", async (t) => {
+  const killed = await startPulseProcess(t);
   let acknowledged = 0;
   /** Numbers with a receipt, of all rounds. */
   const receipts = new Set<number>();
   for (let round = 0; round < KILLS; round++) {
-    const client = await StompClient.connect(pulse.stompPort);
+    const client = await StompClient.connect(killed.stompPort);
     t.after(() => client.close());
     for (let at = 0; at < 2_000; at++) {
       const number = String(round * 2_000 + at);
@@ -157,10 +158,10 @@ test("what had a receipt survives kill -9", async (t) => {
       receipts.add(acknowledged);
     };
     for (let at = 0; at < 200; at++) await takeReceipt();
-    await pulse.kill();
+    await killed.kill();
     while (client.waiting > 0) await takeReceipt();
-    await pulse.start();
-    const reader = await StompClient.connect(pulse.stompPort);
+    await killed.start();
+    const reader = await StompClient.connect(killed.stompPort);
     t.after(() => reader.close());
     reader.send("SUBSCRIBE", { destination: "kept", id: "s", from: "earliest" });
     const kept = new Set<number>();

@@ -6,16 +6,21 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { BackupKey, fetchBackup, receiveBackup } from "@platform/kernel/backup";
+import { buildSchema } from "@platform/kernel/config";
 import { Random } from "@platform/log/simulation";
+import { pulseDefinition } from "../../src/config.ts";
 import { backupFolder, restoreFolder } from "../../src/store/backup.ts";
+import { checkFolder } from "../../src/store/maintenance.ts";
 import { History, judge } from "../crash/history.ts";
 import { targetProcess } from "../crash/target.ts";
 import { runLoad } from "../crash/workload.ts";
-import { startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+import { startPulseHere } from "../fixture/pulse-here.ts";
+import { startPulseProcess } from "../fixture/pulse-process.ts";
+import type { RunningPulse } from "../fixture/running-pulse.ts";
 
 const main = new URL("../../src/main.ts", import.meta.url).pathname;
 
-function run(pulse: PulseProcess, ...words: string[]): Promise<{ code: number; text: string }> {
+function run(pulse: RunningPulse, ...words: string[]): Promise<{ code: number; text: string }> {
   const env = {
     PATH: process.env["PATH"],
     NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
@@ -29,13 +34,26 @@ function run(pulse: PulseProcess, ...words: string[]): Promise<{ code: number; t
 }
 
 async function startWithBackupFolder(t: TestContext, env: Record<string, string> = {}) {
-  const pulse = await startPulseProcess(t, env);
-  return { pulse, log: join(pulse.folder, "queue.wal"), backup: join(pulse.folder, "backup") };
+  const pulse = await startPulseHere(t, env);
+  return { pulse, ...foldersOf(pulse) };
+}
+
+function foldersOf({ folder }: RunningPulse) {
+  return { log: join(folder, "queue.wal"), backup: join(folder, "backup") };
+}
+
+/** As `run` of "restore" and "check", without processes. */
+async function restoreHere({ folder }: RunningPulse, backup: string): Promise<void> {
+  const config = buildSchema(pulseDefinition.keys).parse({ data_dir: folder });
+  await restoreFolder(config, { folder: backup, dry_run: false }, () => undefined);
+  const lines: string[] = [];
+  assert.equal(await checkFolder(config, (line) => void lines.push(line)), 0, lines.join("\n"));
 }
 
 test("everything acknowledged before a kill -9 is restored from a backup", async (t) => {
   const env = { PLATFORM_PULSE_BACKPRESSURE_LIMIT: "0" };
-  const { pulse, log, backup } = await startWithBackupFolder(t, env);
+  const pulse = await startPulseProcess(t, env);
+  const { log, backup } = foldersOf(pulse);
   const history = new History();
   const load = { lanes: 8, steps: 40, topicPrefix: "r" };
   const running = runLoad(targetProcess(pulse), history, new Random(1), load);
@@ -63,7 +81,7 @@ test("a backup includes messages, offsets, schemas and dead letters; damaged bac
   await pulse.post("/api/v1/offsets", { group: "billing", topic: "orders", offset: 1 });
   const refused = await run(pulse, "backup", backup);
   assert.equal(refused.code, 1);
-  assert.ok(refused.text.includes(`(process ${pulse.pid}); stop the broker first`), refused.text);
+  assert.ok(refused.text.includes(`(process ${process.pid}); stop the broker first`), refused.text);
   assert.equal(existsSync(backup), false);
   await pulse.stop();
   const place = { data_dir: pulse.folder, wal_path: "queue.wal" };
@@ -120,9 +138,7 @@ test("a running broker sends everything that it acknowledged before, while clien
   await pulse.kill();
   await running;
   rmSync(log, { recursive: true });
-  const restored = await run(pulse, "restore", backup);
-  assert.equal(restored.code, 0, restored.text);
-  assert.match((await run(pulse, "check")).text, /No damage was found/);
+  await restoreHere(pulse, backup);
   await pulse.start();
   // Calls that were acknowledged later may be in the backup or not, like those without an answer.
   const acknowledged = new Map(before.calls.map(({ messages, placed }) => [messages, placed]));
@@ -150,14 +166,17 @@ test("an encrypted backup is verified and restored with its passphrase, and not 
   rmSync(log, { recursive: true });
   const file = join(pulse.folder, "passphrase");
   writeFileSync(file, "wrong horse battery\n");
-  const refuse = async (pattern: RegExp, ...words: string[]) => {
-    const { code, text } = await run(pulse, "restore", backup, ...words);
-    assert.equal(code, 1);
-    assert.match(text, pattern);
-    assert.equal(existsSync(log), false);
-  };
-  await refuse(/is encrypted: a passphrase is required/);
-  await refuse(/the passphrase is wrong/, "--passphrase-file", file);
+  const place = { data_dir: pulse.folder, wal_path: "queue.wal" };
+  const options = { folder: backup, dry_run: false };
+  const ignore = () => undefined;
+  await assert.rejects(
+    restoreFolder(place, options, ignore),
+    /encrypted: a passphrase is required/,
+  );
+  const wrong = await run(pulse, "restore", backup, "--passphrase-file", file);
+  assert.equal(wrong.code, 1);
+  assert.match(wrong.text, /the passphrase is wrong/);
+  assert.equal(existsSync(log), false);
   writeFileSync(file, "correct horse battery\n");
   const verified = await run(pulse, "restore", backup, "--dry-run", "--passphrase-file", file);
   assert.match(verified.text, /backup: intact, \d+ files/);

@@ -14,7 +14,7 @@ import { chromiumSkip, findFreePort, startChromium } from "@platform/kernel/test
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { connectAsync, type IPublishPacket } from "mqtt";
-import { startPulseProcess } from "../../fixture/pulse-process.ts";
+import { startPulseHere } from "../../fixture/pulse-here.ts";
 
 const run = promisify(execFile);
 const isRequired = process.env["PLATFORM_TEST_PEERS"] === "required";
@@ -34,7 +34,7 @@ for (const version of ["mqttv311", "mqttv5"]) {
     `mosquitto_pub and mosquitto_sub, ${version}`,
     { skip: skipWithout(hasMosquitto, "mosquitto-clients") },
     async (t) => {
-      const pulse = await startPulseProcess(t);
+      const pulse = await startPulseHere(t);
       const common = ["-p", String(pulse.mqttPort), "-V", version];
       for (const qos of ["0", "1", "2"]) {
         const topic = `mosquitto/${qos}`;
@@ -70,7 +70,7 @@ for (const version of ["mqttv311", "mqttv5"]) {
 }
 
 test("paho-mqtt", { skip: skipWithout(hasPaho, "python3-paho-mqtt") }, async (t) => {
-  const pulse = await startPulseProcess(t);
+  const pulse = await startPulseHere(t);
   for (const protocol of ["311", "5"]) {
     for (const qos of [0, 1, 2]) {
       const args = [paho, String(pulse.mqttPort), protocol, String(qos), "50"];
@@ -108,7 +108,7 @@ test("mqtt (npm) over TCP, TLS and WebSocket, with request and response", async 
     stdio: "ignore",
   });
   const tlsPort = await findFreePort();
-  const secure = await startPulseProcess(t, {
+  const secure = await startPulseHere(t, {
     PLATFORM_PULSE_MQTT_TLS_ADDR: `127.0.0.1:${tlsPort}`,
     PLATFORM_PULSE_TLS_CERT_FILE: cert,
     PLATFORM_PULSE_TLS_KEY_FILE: key,
@@ -162,7 +162,7 @@ test("a page in Chromium", { skip: chromiumSkip }, async (t) => {
   t.after(() => server.close());
   await once(server, "listening");
   const page = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const pulse = await startPulseProcess(t, { PLATFORM_PULSE_TOKEN: "operator-token" });
+  const pulse = await startPulseHere(t, { PLATFORM_PULSE_TOKEN: "operator-token" });
   const browser = await startChromium();
   t.after(() => browser.close());
   const tab = await browser.newPage();

@@ -1,7 +1,7 @@
 // Clients that others wrote: python3-stomp, @stomp/stompjs over TCP and WebSocket and in Chromium, stompit.
 import assert from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -12,19 +12,18 @@ import { Client, type IMessage } from "@stomp/stompjs";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
 import stompit from "stompit";
 import { WebSocket } from "ws";
-import { PulseProcess } from "../../fixture/pulse-process.ts";
+import { PulseHere } from "../../fixture/pulse-here.ts";
 
-let pulse: PulseProcess;
+let pulse: PulseHere;
 const folder = mkdtempSync(join(tmpdir(), "platform-pulse-"));
 
 before(async () => {
-  pulse = new PulseProcess(folder, { PLATFORM_PULSE_NACK_BACKOFF_MS: "20" });
+  pulse = new PulseHere(folder, { PLATFORM_PULSE_NACK_BACKOFF_MS: "20" });
   await pulse.start();
 });
 
 after(async () => {
-  await pulse.kill();
-  rmSync(folder, { recursive: true, force: true });
+  await pulse.end();
 });
 
 const isRequired = process.env["PLATFORM_TEST_PEERS"] === "required";
@@ -147,11 +146,11 @@ test(
     await new Promise<void>((resolve) => pages.listen(0, "127.0.0.1", resolve));
     t.after(() => pages.close());
     const origin = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`;
-    const open = new PulseProcess(join(folder, "browser"), {
+    const open = new PulseHere(join(folder, "browser"), {
       PLATFORM_PULSE_TOKEN: "operator-token",
     });
     await open.start();
-    t.after(() => open.kill());
+    t.after(() => open.end());
     const browser = await startChromium();
     t.after(() => browser.close());
     const page = await browser.newPage();
