@@ -17,7 +17,7 @@ export async function main(): Promise<void> {
       process.stdout.write(`${await resetAdministrator(config, username, systemClock)}\n`);
     },
     restore: async ({ config, options, positionals: [folder = ""] }) => {
-      const { restoreDatabaseBackup } = await import("@platform/kernel/backup");
+      const { restoreDatabaseBackup } = await import("@platform/kernel/database-backup");
       const { describeState } = await import("./backup/backup.ts");
       await restoreDatabaseBackup(describeState(config), { folder, ...options }, (line) => {
         process.stdout.write(`${line}\n`);

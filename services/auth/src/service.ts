@@ -7,7 +7,7 @@ import {
   type Service,
   type ServiceLifecycle,
 } from "@platform/chassis";
-import { clearDatabaseCopies } from "@platform/kernel/backup";
+import { clearDatabaseCopies } from "@platform/kernel/database-backup";
 import { openDatabase } from "@platform/kernel/db";
 import type { ApiRoute, Guard, HttpListener } from "@platform/kernel/http";
 import type { Logger } from "@platform/kernel/log";

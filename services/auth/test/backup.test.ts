@@ -4,13 +4,8 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join as joinPath } from "node:path";
 import { describe, test, type TestContext } from "node:test";
-import {
-  BackupError,
-  fetchBackup,
-  receiveBackup,
-  restoreDatabaseBackup,
-  verifyBackup,
-} from "@platform/kernel/backup";
+import { BackupError, fetchBackup, receiveBackup, verifyBackup } from "@platform/kernel/backup";
+import { restoreDatabaseBackup } from "@platform/kernel/database-backup";
 import { emptyDatabase } from "@platform/kernel/db-testing";
 import { describeState } from "../src/backup/backup.ts";
 import { DATA_FORMAT } from "../src/database/schema.ts";

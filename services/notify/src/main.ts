@@ -22,7 +22,7 @@ export async function main(): Promise<void> {
       );
     },
     restore: async ({ config, options, positionals: [folder = ""] }) => {
-      const { restoreDatabaseBackup } = await import("@platform/kernel/backup");
+      const { restoreDatabaseBackup } = await import("@platform/kernel/database-backup");
       await restoreDatabaseBackup(describeState(config), { folder, ...options }, (line) => {
         process.stdout.write(`${line}\n`);
       });

@@ -25,7 +25,7 @@ export async function main(): Promise<void> {
     },
     server: ({ config, options }) => serve(config, options.port),
     restore: async ({ config, options, positionals: [folder = ""] }) => {
-      const { restoreDatabaseBackup } = await import("@platform/kernel/backup");
+      const { restoreDatabaseBackup } = await import("@platform/kernel/database-backup");
       const { describeState } = await import("./database/state.ts");
       await restoreDatabaseBackup(describeState(config), { folder, ...options }, (line) => {
         process.stdout.write(`${line}\n`);

@@ -1,11 +1,5 @@
 // Backups in one folder format for all services.
 export { BackupKey } from "./cipher.ts";
-export {
-  clearDatabaseCopies,
-  restoreDatabaseBackup,
-  takeDatabaseSnapshot,
-  type DatabaseState,
-} from "./database-backup.ts";
 export { BackupError } from "./error.ts";
 export { type BackupManifest } from "./manifest.ts";
 export type { BackupProgress } from "./files.ts";

@@ -15,7 +15,6 @@ export {
   type FileDraft,
 } from "./replace-file.ts";
 export {
-  linePosition,
   readLinePage,
   type LinePage,
   type LinePageOptions,

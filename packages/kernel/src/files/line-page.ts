@@ -1,5 +1,4 @@
 // Pages of a rotated log with one entry per line, read backwards from its end.
-import { z } from "zod";
 import { constants } from "node:fs";
 import { open, type FileHandle } from "node:fs/promises";
 
@@ -8,11 +7,11 @@ const CHUNK_BYTES = 256 * 1024;
 const SEARCHED_BYTES_MAX = 8 * 1024 * 1024;
 const NEWLINE = 0x0a;
 
-/** A position as the key of a cursor. */
-export const linePosition = z.object({ file: z.number(), offset: z.number().min(0) });
-
 /** A position in the log: lines before this offset of a file, and those of older files. */
-export type LinePosition = z.infer<typeof linePosition>;
+export interface LinePosition {
+  file: number;
+  offset: number;
+}
 
 /** Options of {@link readLinePage}. */
 export interface LinePageOptions<T> {

@@ -10,6 +10,7 @@ export {
   cursorQuery,
   decodeCursor,
   encodeCursor,
+  linePosition,
   nextCursor,
   pageQuery,
   readPage,

@@ -29,6 +29,9 @@ export const nextCursor = z
   .nullable()
   .describe("`cursor` of the next page; null on the last one.");
 
+/** A position in a log as the key of a cursor: `LinePosition` of the module `files`, which threads load without schemas. */
+export const linePosition = z.object({ file: z.number(), offset: z.number().min(0) });
+
 /** A requested page, as parsed by `pageQuery`. */
 export interface PageRequest {
   limit: number;

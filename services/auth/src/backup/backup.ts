@@ -1,5 +1,6 @@
 // Backups of identity: a copy of the database in use, and the secrets that it depends on.
-import { takeDatabaseSnapshot, type DatabaseState, type Snapshot } from "@platform/kernel/backup";
+import type { Snapshot } from "@platform/kernel/backup";
+import { takeDatabaseSnapshot, type DatabaseState } from "@platform/kernel/database-backup";
 import type { AuthConfig } from "../config.ts";
 import { DATA_FORMAT, type AuthDatabase } from "../database/schema.ts";
 

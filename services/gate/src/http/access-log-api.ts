@@ -1,10 +1,11 @@
 // /api/v1/admin/access-log: the latest requests of all workers, read from the access log, and those that follow.
 import { LineStreams, type LineStreamsOptions } from "@platform/kernel/feeds";
-import { LineFollower, linePosition, readLinePage } from "@platform/kernel/files";
+import { LineFollower, readLinePage } from "@platform/kernel/files";
 import {
   cursorQuery,
   decodeCursor,
   encodeCursor,
+  linePosition,
   nextCursor,
   type ApiRoute,
   createValidationError,

@@ -1,6 +1,6 @@
 // The database with its secrets.
 import type { Service } from "@platform/chassis";
-import { clearDatabaseCopies, type DatabaseState } from "@platform/kernel/backup";
+import { clearDatabaseCopies, type DatabaseState } from "@platform/kernel/database-backup";
 import type { SecretBox } from "@platform/kernel/secrets";
 import type { NotifyConfig } from "../config.ts";
 import { claimMark } from "../database/lease-mark.ts";

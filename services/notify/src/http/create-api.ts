@@ -1,6 +1,6 @@
 // The HTTP API: all routes, with their limits, metrics and feeds.
 import type { Service } from "@platform/chassis";
-import { takeDatabaseSnapshot, type DatabaseState } from "@platform/kernel/backup";
+import { takeDatabaseSnapshot, type DatabaseState } from "@platform/kernel/database-backup";
 import type { EgressFetch } from "@platform/kernel/egress";
 import type { AdminFeeds } from "@platform/kernel/feeds";
 import { BodyBudget, RateLimit, type Api } from "@platform/kernel/http";

@@ -1,9 +1,9 @@
 // The combined log: pages, and the documentation of its stream.
-import { linePosition } from "@platform/kernel/files";
 import {
   cursorQuery,
   decodeCursor,
   encodeCursor,
+  linePosition,
   nextCursor,
   createValidationError,
   defineRoute,

@@ -1,6 +1,6 @@
 // The relay's API: all routes, with its feeds and the streams of captured requests.
 import type { Service } from "@platform/chassis";
-import { takeDatabaseSnapshot } from "@platform/kernel/backup";
+import { takeDatabaseSnapshot } from "@platform/kernel/database-backup";
 import type { AdminFeeds, LineStreams } from "@platform/kernel/feeds";
 import type { Api } from "@platform/kernel/http";
 import type { CapturedRequest } from "../capture/captured-request.ts";

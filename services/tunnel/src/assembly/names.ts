@@ -1,6 +1,6 @@
 // Names, subjects and share links, with the database that holds them.
 import type { Service } from "@platform/chassis";
-import { clearDatabaseCopies, type DatabaseState } from "@platform/kernel/backup";
+import { clearDatabaseCopies, type DatabaseState } from "@platform/kernel/database-backup";
 import type { RelayConfig } from "../config.ts";
 import { openRelayDatabase } from "../database/open.ts";
 import { migrateAll, type TunnelDatabase } from "../database/schema.ts";

@@ -1,5 +1,5 @@
 // The place of the service's data, for its backups.
-import type { DatabaseState } from "@platform/kernel/backup";
+import type { DatabaseState } from "@platform/kernel/database-backup";
 import { DATA_FORMAT } from "./schema.ts";
 
 /** Returns the place of the data. */

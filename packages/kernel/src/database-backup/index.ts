@@ -1,8 +1,22 @@
-// Backups of services whose state is one database: a copy of it while it is in use, and the files that it depends on.
+// Backups of services whose state is one database: a copy of it while it is in use, and the files that it depends on. Apart
+// from `backup`, so that services without such a database do not load the libraries of databases.
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import {
+  BackupError,
+  createProgressPrinter,
+  formatCount,
+  loadManifest,
+  openSnapshotFile,
+  readPassphrase,
+  readSnapshotFile,
+  restoreBackup,
+  verifyBackup,
+  type BackupManifest,
+  type Snapshot,
+} from "../backup/index.ts";
 import {
   dumpDatabase,
   loadDump,
@@ -12,12 +26,6 @@ import {
   type AppliedMigration,
   type Database,
 } from "../db/index.ts";
-import { BackupError } from "./error.ts";
-import type { BackupManifest } from "./manifest.ts";
-import { readPassphrase } from "./passphrase.ts";
-import { createProgressPrinter, formatCount } from "./progress.ts";
-import { loadManifest, restoreBackup, verifyBackup } from "./restore.ts";
-import { openSnapshotFile, readSnapshotFile, type Snapshot } from "./snapshot.ts";
 
 /** Prefix of the folders with copies that are being sent. */
 const STAGING_PREFIX = "backup-";
