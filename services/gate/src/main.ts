@@ -5,14 +5,11 @@ import { gateDefinition, GATE_VERSION } from "./config/document.ts";
 import { type LoadedGate, checkLoaded } from "./config/load.ts";
 import { NOT_AVAILABLE_YET } from "./config/value.ts";
 import { clearOverlay, describeConfiguration, describeOverlay } from "./control/command.ts";
-import { runDashboard } from "./dashboard/command.ts";
-import { runReplay } from "./replay/command.ts";
-import { startGate } from "./service.ts";
 
 const WORKER_ENTRY = new URL("./listen/worker.ts", import.meta.url);
 const UNBUILT_COMMANDS = ["install", "policy"];
 
-/** Runs the command line of `platform-gate`. */
+/** Runs the command line of `platform-gate`. Loads only what the command uses: the gateway itself takes longest. */
 export async function main(): Promise<void> {
   const [command = "", ...rest] = process.argv.slice(2);
   // Checked before the command line is parsed, because their flags are not defined yet.
@@ -25,8 +22,14 @@ export async function main(): Promise<void> {
     validate: async (loaded) => print(await describeConfiguration(checkLoaded(loaded))),
     "overlay show": async ({ options }) => print(await describeOverlay(options.config)),
     "overlay clear": async ({ options }) => print(await clearOverlay(options.config)),
-    dashboard: ({ options }) => runDashboard(options, process.stdout, printError),
-    replay: ({ options }) => runReplay(options, print, printError),
+    dashboard: async ({ options }) => {
+      const { runDashboard } = await import("./dashboard/command.ts");
+      return await runDashboard(options, process.stdout, printError);
+    },
+    replay: async ({ options }) => {
+      const { runReplay } = await import("./replay/command.ts");
+      return await runReplay(options, print, printError);
+    },
     install: () => refuseCommand("install"),
     policy: () => refuseCommand("policy"),
   });
@@ -50,6 +53,7 @@ async function serve(loaded: LoadedGate): Promise<void> {
           path: loaded.path,
         });
       }
+      const { startGate } = await import("./service.ts");
       const sources = { argv: process.argv.slice(2), env: process.env };
       await startGate({ loaded, sources, log, lifecycle, workerEntry: WORKER_ENTRY });
     },

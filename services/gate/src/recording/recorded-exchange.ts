@@ -1,11 +1,9 @@
-// The lines of a recording: one exchange with the upstream each, as JSON. Written by workers, read by `replay`.
+// The lines of a recording: one exchange with the upstream each, as JSON. Written by workers, which load only its types; read
+// by `replay`.
 import { z } from "zod";
 
 /** Reasons why the content of a body is not recorded. */
 const OMISSIONS = ["too-large", "multipart", "coding", "json", "charset"] as const;
-
-/** Longest line: an exchange beyond it is not recorded. */
-export const RECORDED_LINE_BYTES_MAX = 16_777_216;
 
 const BYTES_MAX = Number.MAX_SAFE_INTEGER;
 

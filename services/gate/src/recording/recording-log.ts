@@ -3,13 +3,11 @@ import type { AccessLogWriter } from "../access-log/access-log-writer.ts";
 import { escapeNonAscii } from "../access-log/access-line.ts";
 import { type BodyCopy, CopyBudget } from "./body-copy.ts";
 import { describeBody } from "./body-content.ts";
-import {
-  type RecordedBody,
-  RECORDED_LINE_BYTES_MAX,
-  type RecordedExchange,
-  type RecordedFields,
-} from "./recorded-exchange.ts";
+import type { RecordedBody, RecordedExchange, RecordedFields } from "./recorded-exchange.ts";
 import type { Redactor } from "./redactor.ts";
+
+/** Longest line: an exchange beyond it is not recorded. */
+export const RECORDED_LINE_BYTES_MAX = 16_777_216;
 
 /** Memory for exchanges that are being recorded, per worker. */
 const COPIED_BYTES_MAX = 33_554_432;

@@ -1,12 +1,12 @@
 // `platform-gate replay --shadow`: sends a recording to a candidate and compares the responses.
 import { REDACTED } from "@platform/kernel/log";
 import {
-  RECORDED_LINE_BYTES_MAX,
   type RecordedBody,
   type RecordedExchange,
   type RecordedFields,
   readRecordedExchange,
 } from "../recording/recorded-exchange.ts";
+import { RECORDED_LINE_BYTES_MAX } from "../recording/recording-log.ts";
 import { Redactor } from "../recording/redactor.ts";
 import { Candidate, type CandidateResponse } from "./candidate.ts";
 import { compareResponses, type Difference, IGNORED_FIELDS, type Ignored } from "./compare.ts";
