@@ -27,9 +27,9 @@ function longForm(file: string, env: Record<string, string>): TestPlan {
 }
 
 /** Tests that short runs try on Node alone: they start the gateway by `runtimesOfRules`. */
-const ON_ALL_RUNTIMES = globSync("services/gate/test/process/*.test.ts")
+const ON_ALL_RUNTIMES = globSync("services/gate/test/{listen,process}/*.test.ts")
   .sort()
-  .filter((file) => readFileSync(file, "utf8").includes("runtimesOfRules"));
+  .filter((file) => /runtimesOfRules|PLATFORM_TEST_RUNTIMES/.test(readFileSync(file, "utf8")));
 
 /** Every file of each service's data folder × every fault. */
 const FILE_FAULTS = globSync("{packages,services}/*/test/**/file-faults.test.ts").sort();
@@ -77,8 +77,12 @@ export const longForms: readonly TestPlan[] = [
   }),
   longForm("services/tunnel/test/soak/soak.test.ts", { PLATFORM_TUNNEL_SOAK_SECONDS: "600" }),
   longForm("packages/http1/test/peers/boundaries.test.ts", { PLATFORM_FUZZ_PAYLOADS: "20000" }),
+  longForm("services/gate/test/process/many-routes.test.ts", { PLATFORM_GATE_ROUTES: "50000" }),
   longForm("services/gate/test/process/flood.test.ts", { PLATFORM_FLOOD_BYTES: "1073741824" }),
-  longForm("services/gate/test/soak/soak.test.ts", { PLATFORM_GATE_SOAK_SECONDS: "1200" }),
+  longForm("services/gate/test/soak/soak.test.ts", {
+    PLATFORM_GATE_SOAK_SECONDS: "1200",
+    PLATFORM_TEST_RUNTIMES: "all",
+  }),
   longForm("tests/browser/console/storage-list.test.ts", { PLATFORM_CONSOLE_OBJECTS: "20000" }),
   longForm("tests/soak/soak.test.ts", { PLATFORM_SOAK_SECONDS: "600" }),
 ];

@@ -41,6 +41,28 @@ test("an empty document listens on port 8080 without routes", () => {
   assert.equal(config.workers, "auto");
 });
 
+test("a fault is shown with its place in the file, and what is expected there", () => {
+  const faults: [why: string, text: string, says: string][] = [
+    ["broken JSON", '{\n  "addr": \n}', "gate.json:3:1: expected a value"],
+    [
+      "a bad address",
+      '{"addr": "nine"}',
+      'gate.json:1:10: addr: "nine" is not allowed: expected an address such as ":8080", "8080", "host:8080" or "[::1]:8080"',
+    ],
+    [
+      "a field that is not built yet",
+      '{"routes": [{"prefix": "/a", "target": "http://t", "pii_redact": true}]}',
+      "gate.json:1:66: routes[0].pii_redact: true is not allowed: not available yet",
+    ],
+    [
+      "a wrong number",
+      '{"max_headers": 3}',
+      "gate.json:1:17: max_headers: 3 is not allowed: expected an integer from 16 to 4096",
+    ],
+  ];
+  for (const [why, text, says] of faults) assert.equal(refuse(text), says, why);
+});
+
 test("a refused URL is shown without its password", () => {
   const text = refuse('{"routes": [{"prefix": "/", "target": "http://me:pass-word@host"}]}');
   assert.match(text, /routes\[0\]\.target: "http:\/\/me:\[redacted\]@host" is not allowed/);

@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readdirSync, readFileSync, renameSync, symlinkSync } from "node:fs";
 import { createServer, request, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
@@ -11,6 +10,8 @@ import { SignJWT } from "jose";
 import { WebSocket } from "ws";
 import { waitFor } from "../fixture/condition.ts";
 import { makeFolder, runtimes, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
+import { serve } from "../fixture/serve.ts";
+import { shareGate } from "../fixture/shared-gate.ts";
 
 const FILE_BYTES = 4_096;
 /** Far beyond what it takes: a busy machine must not look like a defect. */
@@ -71,13 +72,7 @@ async function readAllPages(url: string, limit: number): Promise<string[]> {
 for (const runtime of runtimesOfRules) {
   test(`${runtime.name}: every request is in the log once, over rotations and workers`, async (context) => {
     const upstream = createServer((_request, response) => response.end("ok"));
-    upstream.listen(0, "127.0.0.1");
-    await once(upstream, "listening");
-    context.after(() => {
-      upstream.close();
-      upstream.closeAllConnections();
-    });
-    const target = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+    const target = await serve(context, upstream);
     const folder = makeFolder(context);
     const gate = await startGate(context, {
       runtime,
@@ -101,28 +96,26 @@ for (const runtime of runtimesOfRules) {
   });
 }
 
+const shared = shareGate({ runtime: runtimes[0]!, config: { workers: 1 } });
+
+// First, while the log is empty.
+test("without a route that has an access log, the list says so", async () => {
+  const gate = await shared.use({ routes: [] });
+  assert.deepEqual(await readPage(gate.url, ""), { items: [], next_cursor: null, enabled: false });
+});
+
 test("the API lists the latest requests first, filtered, without queries", async (context) => {
   const upstream = createServer((got, response) => {
     response.statusCode = got.url === "/shop/broken" ? 500 : 200;
     response.end("ok");
   });
-  upstream.listen(0, "127.0.0.1");
-  await once(upstream, "listening");
-  context.after(() => {
-    upstream.close();
-    upstream.closeAllConnections();
-  });
-  const target = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
-  const gate = await startGate(context, {
-    runtime: runtimes[0]!,
-    config: {
-      workers: 1,
-      routes: [
-        { prefix: "/shop", target, access_log: true },
-        { prefix: "/dead", target: "http://127.0.0.1:1", access_log: true },
-        { prefix: "/quiet", target },
-      ],
-    },
+  const target = await serve(context, upstream);
+  const gate = await shared.use({
+    routes: [
+      { prefix: "/shop", target, access_log: true },
+      { prefix: "/dead", target: "http://127.0.0.1:1", access_log: true },
+      { prefix: "/quiet", target },
+    ],
   });
   for (const path of ["/shop/a?token=secret", "/shop/broken", "/dead", "/quiet", "/shop/last"]) {
     await ask(gate.url + path);
@@ -158,16 +151,8 @@ test("the API lists the latest requests first, filtered, without queries", async
   }
 });
 
-test("without a route that has an access log, the list says so", async (context) => {
-  const gate = await startGate(context, { runtime: runtimes[0]!, config: { workers: 1 } });
-  assert.deepEqual(await readPage(gate.url, ""), { items: [], next_cursor: null, enabled: false });
-});
-
-test("the list of requests requires the operator's rights", async (context) => {
-  const gate = await startGate(context, {
-    runtime: runtimes[0]!,
-    config: { workers: 1, auth_token: "operator-token-of-this-test" },
-  });
+test("the list of requests requires the operator's rights", async () => {
+  const gate = await shared.use({ auth_token: "operator-token-of-this-test" });
   const read = async (headers: Record<string, string>): Promise<number> =>
     (await fetch(`${gate.url}/api/v1/admin/access-log`, { headers })).status;
   assert.equal(await read({}), 401);
@@ -198,13 +183,7 @@ test("the stream shows each client the requests that it asked for, over rotation
     response.statusCode = got.url?.startsWith("/shop/bad") === true ? 500 : 200;
     response.end("ok");
   });
-  upstream.listen(0, "127.0.0.1");
-  await once(upstream, "listening");
-  context.after(() => {
-    upstream.close();
-    upstream.closeAllConnections();
-  });
-  const target = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+  const target = await serve(context, upstream);
   const folder = makeFolder(context);
   const gate = await startGate(context, {
     runtime: runtimes[0]!,
@@ -278,9 +257,9 @@ test("the stream shows each client the requests that it asked for, over rotation
 
 test("the stream requires the rights of an operator or gate:read, and refuses pages of other sites", async (context) => {
   const secret = "a-secret-of-at-least-32-bytes-for-hs256";
-  const gate = await startGate(context, {
-    runtime: runtimes[0]!,
-    config: { workers: 1, auth_token: "operator-token-of-this-test", jwt_secret: secret },
+  const gate = await shared.use({
+    auth_token: "operator-token-of-this-test",
+    jwt_secret: secret,
   });
   const sign = (scope: string): Promise<string> =>
     new SignJWT({ scope, sub: "rita" })

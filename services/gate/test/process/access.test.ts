@@ -3,20 +3,15 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { test, type TestContext } from "node:test";
-import {
-  type GateProcess,
-  makeFolder,
-  runtimesOfRules,
-  startGate,
-} from "../fixture/gate-process.ts";
+import { runtimesOfRules } from "../fixture/gate-process.ts";
 import { serve } from "../fixture/serve.ts";
+import { shareGate, type StartedGate as Gate } from "../fixture/shared-gate.ts";
 
 const TOKEN = "the-operator-token-of-this-test";
 const SECRET = "a-secret-of-at-least-thirty-two-bytes";
 const operator = { Authorization: `Bearer ${TOKEN}`, "Content-Type": "application/json" };
 /** Any JSON object or list of the API. */
 type Json = Record<string, unknown> & { length?: number };
-type Gate = GateProcess & { url: string };
 
 /** An upstream that returns the fields it got, and sends events below /events. */
 async function startUpstream(context: TestContext): Promise<string> {
@@ -76,42 +71,41 @@ async function openStream(gate: Gate, path: string, headers: Record<string, stri
 }
 
 for (const runtime of runtimesOfRules) {
-  const start = (context: TestContext, folder: string, target: string) =>
-    startGate(context, {
-      runtime,
-      folder,
-      config: {
-        workers: 2,
-        auth_token: TOKEN,
-        jwt_secret: SECRET,
-        routes: [
-          { prefix: "/keys", target, require_api_key: true },
-          { prefix: "/acme", target, require_api_key: true, allowed_tenants: ["acme"] },
-          { prefix: "/users", target },
-          { prefix: "/tenant", target, allowed_tenants: ["acme"] },
-          { prefix: "/open", target, auth: { type: "none" } },
-          {
-            prefix: "/limited",
-            target,
-            rate_limits: [
-              { by: "tenant", rpm: 3 },
-              { by: "claim", name: "plan", rpm: 2 },
-            ],
-          },
-          {
-            prefix: "/policy",
-            target,
-            auth: { type: "none" },
-            policy:
-              "deny * /policy/admin*\nallow GET *\nallow POST * if header.X-Role == editor\ndeny * *",
-          },
-        ],
-      },
+  const shared = shareGate({
+    runtime,
+    config: { workers: 2, auth_token: TOKEN, jwt_secret: SECRET },
+  });
+  /** The gateway with routes of a test's own upstream. */
+  const start = async (context: TestContext): Promise<Gate> => {
+    const target = await startUpstream(context);
+    return shared.use({
+      routes: [
+        { prefix: "/keys", target, require_api_key: true },
+        { prefix: "/acme", target, require_api_key: true, allowed_tenants: ["acme"] },
+        { prefix: "/users", target },
+        { prefix: "/tenant", target, allowed_tenants: ["acme"] },
+        { prefix: "/open", target, auth: { type: "none" } },
+        {
+          prefix: "/limited",
+          target,
+          rate_limits: [
+            { by: "tenant", rpm: 3 },
+            { by: "claim", name: "plan", rpm: 2 },
+          ],
+        },
+        {
+          prefix: "/policy",
+          target,
+          auth: { type: "none" },
+          policy:
+            "deny * /policy/admin*\nallow GET *\nallow POST * if header.X-Role == editor\ndeny * *",
+        },
+      ],
     });
+  };
 
   test(`limits count by API key, tenant and claim on all workers (${runtime.name})`, async (context) => {
-    const target = await startUpstream(context);
-    const gate = await start(context, makeFolder(context), target);
+    const gate = await start(context);
     const { key } = await createKey(gate, { tenant: "acme", rate_limit_rpm: 2 });
     const free = await createKey(gate, { tenant: "acme" });
     const token = sign({ sub: "one" });
@@ -137,8 +131,8 @@ for (const runtime of runtimesOfRules) {
   });
 
   test(`API keys open their routes for their tenant only (${runtime.name})`, async (context) => {
-    const target = await startUpstream(context);
-    const gate = await start(context, makeFolder(context), target);
+    const gate = await start(context);
+    const { json: before } = await send(gate, "GET", "/api/v1/admin/api-keys");
     const acme = await createKey(gate, { tenant: "acme", name: "shop" });
     const other = await createKey(gate, { tenant: "other", routes: ["/keys"] });
 
@@ -169,16 +163,14 @@ for (const runtime of runtimesOfRules) {
     );
 
     const { json: list } = await send(gate, "GET", "/api/v1/admin/api-keys");
-    assert.equal(list.length, 2);
+    assert.equal(list.length, before.length! + 2);
     assert.ok(!JSON.stringify(list).includes(acme.key));
     assert.equal((await fetch(`${gate.url}/api/v1/admin/api-keys`)).status, 401);
     assert.ok(!gate.lines().some((line) => JSON.stringify(line).includes(acme.key)));
   });
 
-  test(`a revoked key is refused at once and ends its streams, also after kill -9 (${runtime.name})`, async (context) => {
-    const target = await startUpstream(context);
-    const folder = makeFolder(context);
-    const gate = await start(context, folder, target);
+  test(`a revoked key is refused at once and ends its streams, revoked keys and users also after kill -9 (${runtime.name})`, async (context) => {
+    const gate = await start(context);
     const kept = await createKey(gate, { tenant: "acme" });
     const revoked = await createKey(gate, { tenant: "acme" });
     const stream = await openStream(gate, "/keys/events", { "X-API-Key": revoked.key });
@@ -189,18 +181,21 @@ for (const runtime of runtimesOfRules) {
     await stream.ended;
     await other.stop();
     const last = await createKey(gate, { tenant: "acme" });
-    gate.signal("SIGKILL");
-    await gate.ended;
-    const again = await start(context, folder, target);
+    const mia = sign({ sub: "mia" });
+    const { status: ended } = await send(gate, "POST", "/api/v1/admin/policy/revoke", {
+      username: "mia",
+    });
+    assert.equal(ended, 200);
+    const again = await shared.restart();
     assert.equal((await ask(again, "/keys", { "X-API-Key": revoked.key })).status, 401);
     assert.equal((await ask(again, "/keys", { "X-API-Key": kept.key })).status, 200);
     assert.equal((await ask(again, "/keys", { "X-API-Key": last.key })).status, 200);
+    assert.equal((await ask(again, "/users", mia)).status, 401);
+    assert.equal((await ask(again, "/users", sign({ sub: "leo" }))).status, 200);
   });
 
   test(`a revoked user's tokens and streams end, later tokens are valid (${runtime.name})`, async (context) => {
-    const target = await startUpstream(context);
-    const folder = makeFolder(context);
-    const gate = await start(context, folder, target);
+    const gate = await start(context);
     const now = Math.floor(Date.now() / 1000);
     const ada = sign({ sub: "u1", username: "ada", iat: now - 5 });
     const timeless = sign({ sub: "u1", username: "ada" });
@@ -219,16 +214,12 @@ for (const runtime of runtimesOfRules) {
       (await ask(gate, "/users", sign({ sub: "u1", username: "ada", iat: now + 20 }))).status,
       200,
     );
-    gate.signal("SIGKILL");
-    await gate.ended;
-    const again = await start(context, folder, target);
-    assert.equal((await ask(again, "/users", ada)).status, 401);
-    const { status: missing } = await send(again, "POST", "/api/v1/admin/policy/revoke", {});
+    const { status: missing } = await send(gate, "POST", "/api/v1/admin/policy/revoke", {});
     assert.equal(missing, 400);
   });
 
   test(`the log has the reason of a refused token, the response only for the issuer's own (${runtime.name})`, async (context) => {
-    const gate = await start(context, makeFolder(context), await startUpstream(context));
+    const gate = await start(context);
     const [head, body] = sign({ sub: "u1" })["Authorization"]!.replace("Bearer ", "").split(".");
     const forged = await fetch(`${gate.url}/users`, {
       headers: { Authorization: `Bearer ${head}.${body}.${"A".repeat(43)}` },
@@ -240,10 +231,10 @@ for (const runtime of runtimesOfRules) {
   });
 
   test(`tokens of an older policy are accepted and marked (${runtime.name})`, async (context) => {
-    const gate = await start(context, makeFolder(context), await startUpstream(context));
+    const gate = await start(context);
     const now = Math.floor(Date.now() / 1000);
     const isMarked = async (claims: Record<string, unknown>) => {
-      const answer = await ask(gate, "/users", sign({ sub: "ada", ...claims }));
+      const answer = await ask(gate, "/users", sign({ sub: "eve", ...claims }));
       assert.equal(answer.status, 200);
       return answer.headers.get("x-token-refresh");
     };
@@ -260,7 +251,7 @@ for (const runtime of runtimesOfRules) {
   });
 
   test(`policies of a route and of all routes deny requests (${runtime.name})`, async (context) => {
-    const gate = await start(context, makeFolder(context), await startUpstream(context));
+    const gate = await start(context);
     const post = (headers: Record<string, string>) =>
       fetch(`${gate.url}/policy/x`, { method: "POST", headers }).then((answer) => answer.status);
     assert.equal((await ask(gate, "/policy/x")).status, 200);
@@ -310,7 +301,7 @@ for (const runtime of runtimesOfRules) {
   });
 
   test(`allowed_tenants reads the tenant of tokens (${runtime.name})`, async (context) => {
-    const gate = await start(context, makeFolder(context), await startUpstream(context));
+    const gate = await start(context);
     assert.equal((await ask(gate, "/tenant", sign({ sub: "a", tenant: "acme" }))).status, 200);
     assert.equal((await ask(gate, "/tenant", sign({ sub: "a", tenant: "other" }))).status, 403);
     assert.equal((await ask(gate, "/tenant", sign({ sub: "a" }))).status, 403);

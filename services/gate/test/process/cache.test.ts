@@ -7,12 +7,17 @@ import type { Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { SignJWT } from "jose";
 import { waitFor } from "../fixture/condition.ts";
-import { runtimes, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
+import { runtimes, runtimesOfRules } from "../fixture/gate-process.ts";
+import { followMetric, readMetric } from "../fixture/metrics.ts";
 import { serve } from "../fixture/serve.ts";
+import { shareGate } from "../fixture/shared-gate.ts";
 
 /** Requests without clients in one worker. */
 const DETACHED_MAX = 64;
 const NEW = Buffer.from("new");
+/** Of a cache that is too small for what a test requests. */
+const SMALL_BYTES = 1_048_576;
+const TOKEN = "the operator token of the tests";
 const SECRET = "a secret of the tests that is long enough";
 
 interface Answer {
@@ -45,16 +50,13 @@ async function ask(
   return { status: response.statusCode!, headers: response.headers, body: Buffer.concat(pieces) };
 }
 
-async function readMetric(port: number, name: string): Promise<number> {
-  const { body } = await ask(port, "/metrics");
-  const line = body
-    .toString()
-    .split("\n")
-    .find((text) => text.startsWith(`${name} `));
-  return Number(line?.split(" ")[1]);
-}
+const gates = new Map(
+  runtimesOfRules.map((runtime) => [runtime, shareGate({ runtime, config: { workers: 2 } })]),
+);
 
 for (const runtime of runtimesOfRules) {
+  const gate = gates.get(runtime)!;
+
   test(`of many equal requests one goes upstream, in all workers, on ${runtime.name}`, async (context) => {
     let count = 0;
     const waiting: ServerResponse[] = [];
@@ -63,8 +65,9 @@ for (const runtime of runtimesOfRules) {
       response.setHeader("Cache-Control", "max-age=60");
       waiting.push(response);
     });
-    const config = { workers: 2, routes: [{ prefix: "/", target, cache_ttl_seconds: 60 }] };
-    const { port } = await startGate(context, { runtime, config });
+    const routes = [{ prefix: "/", target, cache_ttl_seconds: 60 }];
+    const { port, url } = await gate.use({ routes });
+    const readHits = await followMetric(url, "platform_gate_cache_hits_total");
     const asks = Array.from({ length: 40 }, () => ask(port, "/one"));
     await waitFor("a request upstream", () => waiting.length > 0);
     // The others arrive meanwhile; none of them may follow.
@@ -73,8 +76,8 @@ for (const runtime of runtimesOfRules) {
     const answers = await Promise.all(asks);
     assert.ok(answers.every(({ body }) => body.toString() === "shared"));
     assert.equal(count, 1);
-    assert.equal(await readMetric(port, "platform_gate_cache_hits_total"), 39);
-    assert.equal(await readMetric(port, "platform_gate_cache_entries"), 1);
+    assert.equal(await readHits(), 39);
+    assert.equal(await readMetric(url, "platform_gate_cache_entries"), 1);
 
     // A client that leaves is replaced by one of those that wait, not by all of them.
     const left = request({ host: "127.0.0.1", port, path: "/left", agent: false }).end();
@@ -99,8 +102,10 @@ for (const runtime of runtimesOfRules) {
       if (++count === 1) response.end("old");
       else waiting = response;
     });
-    const config = { workers: 2, routes: [{ prefix: "/", target, cache_ttl_seconds: 60 }] };
-    const { port } = await startGate(context, { runtime, config });
+    const routes = [{ prefix: "/", target, cache_ttl_seconds: 60 }];
+    const { port, url } = await gate.use({ routes });
+    const readDetached = await followMetric(url, "platform_gate_cache_detached_total");
+    const readMisses = await followMetric(url, "platform_gate_cache_misses_total");
     await ask(port, "/x");
     // Each on a connection of its own, which is closed before the revalidation ends.
     for (let times = 0; times < 5; times++) {
@@ -112,8 +117,8 @@ for (const runtime of runtimesOfRules) {
     waiting!.end("new");
     await waitFor("the new response", async () => (await ask(port, "/x")).body.equals(NEW));
     assert.equal(count, 2);
-    assert.equal(await readMetric(port, "platform_gate_cache_detached_total"), 1);
-    assert.equal(await readMetric(port, "platform_gate_cache_misses_total"), 1);
+    assert.equal(await readDetached(), 1);
+    assert.equal(await readMisses(), 1);
   });
 
   test(`a revalidation repeats the request of its user, and delays no request of its connection, on ${runtime.name}`, async (context) => {
@@ -127,12 +132,8 @@ for (const runtime of runtimesOfRules) {
       else held.push(response);
     });
     const limits = { rate_limit_rpm: 4, max_concurrent_requests: 1, access_log: true };
-    const config = {
-      workers: 2,
-      jwt_secret: SECRET,
-      routes: [{ prefix: "/own", target, cache_ttl_seconds: 60, ...limits }],
-    };
-    const { port } = await startGate(context, { runtime, config });
+    const routes = [{ prefix: "/own", target, cache_ttl_seconds: 60, ...limits }];
+    const { port } = await gate.use({ auth_token: TOKEN, jwt_secret: SECRET, routes });
     const token = await new SignJWT({ sub: "ada" })
       .setProtectedHeader({ alg: "HS256" })
       .setExpirationTime("5m")
@@ -164,6 +165,8 @@ for (const runtime of runtimesOfRules) {
   });
 }
 
+const single = shareGate({ runtime: runtimes[0]!, config: { workers: 1 } });
+
 test("a stale response is used in place of an error while the circuit is open, too", async (context) => {
   let isFailing = false;
   let failures = 0;
@@ -188,15 +191,11 @@ test("a stale response is used in place of an error while the circuit is open, t
     circuit_breaker,
     retry: { attempts: 0 },
   };
-  const { port } = await startGate(context, {
-    runtime: runtimes[0]!,
-    config: {
-      workers: 1,
-      routes: [
-        route,
-        { ...route, prefix: "/outlier", circuit_breaker: false, outlier_statuses: [502] },
-      ],
-    },
+  const { port, url } = await single.use({
+    routes: [
+      route,
+      { ...route, prefix: "/outlier", circuit_breaker: false, outlier_statuses: [502] },
+    ],
   });
   for (const path of ["/stored", "/outlier"]) {
     assert.equal((await ask(port, path)).body.toString(), "kept");
@@ -205,7 +204,7 @@ test("a stale response is used in place of an error while the circuit is open, t
   for (let times = 0; times < 3; times++) {
     assert.equal((await ask(port, "/outlier")).headers["x-cache"], "STALE");
   }
-  const ejections = await readMetric(port, "platform_gate_ejections_total");
+  const ejections = await readMetric(url, "platform_gate_ejections_total");
   assert.equal(ejections, 1, "the upstream's status counts against its health");
   const askStored = async (): Promise<void> => {
     const { status, headers, body } = await ask(port, "/stored");
@@ -234,8 +233,10 @@ test("more revalidations than a worker has places for keep their clients waiting
     else if (isReleased) response.end("new");
     else held.push(response);
   });
-  const config = { workers: 1, routes: [{ prefix: "/", target, cache_ttl_seconds: 60 }] };
-  const { port } = await startGate(context, { runtime: runtimes[0]!, config });
+  const { port, url } = await single.use({
+    routes: [{ prefix: "/", target, cache_ttl_seconds: 60 }],
+  });
+  const readDetached = await followMetric(url, "platform_gate_cache_detached_total");
   for (const path of paths) await ask(port, path);
 
   // A request beyond the places is sent by its client, which waits for it.
@@ -257,11 +258,14 @@ test("more revalidations than a worker has places for keep their clients waiting
   isReleased = true;
   for (const response of held) response.end("new");
   assert.equal((await waiting).body.toString(), "new");
-  assert.equal(await readMetric(port, "platform_gate_cache_detached_total"), DETACHED_MAX);
+  assert.equal(await readDetached(), DETACHED_MAX);
 });
 
-// One runtime is enough for what does not depend on it: each of these starts a gateway.
+// One runtime is enough for what does not depend on it.
 for (const runtime of runtimes.slice(0, 1)) {
+  const gate = gates.get(runtime)!;
+  const small = shareGate({ runtime, config: { workers: 2, cache_size: SMALL_BYTES } });
+
   test(`large responses are stored whole, in parts, and for slow readers, on ${runtime.name}`, async (context) => {
     const bytes = randomBytes(3_000_000);
     let count = 0;
@@ -269,8 +273,8 @@ for (const runtime of runtimes.slice(0, 1)) {
       count++;
       response.end(bytes);
     });
-    const config = { workers: 2, routes: [{ prefix: "/", target, cache_ttl_seconds: 60 }] };
-    const { port } = await startGate(context, { runtime, config });
+    const routes = [{ prefix: "/", target, cache_ttl_seconds: 60 }];
+    const { port } = await gate.use({ routes });
     await ask(port, "/large");
     const answers = await Promise.all(Array.from({ length: 8 }, () => ask(port, "/large")));
     assert.ok(answers.every(({ body }) => body.equals(bytes)));
@@ -285,8 +289,8 @@ for (const runtime of runtimes.slice(0, 1)) {
       response.end(incoming.url!.repeat(2_000));
     });
     const routes = [{ prefix: "/", target, cache_ttl_seconds: 60 }];
-    const config = { workers: 2, cache_size: 1_048_576, routes };
-    const { port } = await startGate(context, { runtime, config });
+    const { port, url } = await small.use({ routes });
+    const readEvicted = await followMetric(url, "platform_gate_cache_evicted_total");
     const asks = Array.from({ length: 600 }, (_, index) => `/item/${index % 150}`);
     for (let at = 0; at < asks.length; at += 20) {
       await Promise.all(
@@ -296,8 +300,8 @@ for (const runtime of runtimes.slice(0, 1)) {
         }),
       );
     }
-    assert.ok((await readMetric(port, "platform_gate_cache_evicted_total")) > 0);
-    assert.ok((await readMetric(port, "platform_gate_cache_bytes")) <= 1_048_576);
+    assert.ok((await readEvicted()) > 0);
+    assert.ok((await readMetric(url, "platform_gate_cache_bytes")) <= SMALL_BYTES);
   });
 
   test(`the gateway's own cookie goes to its client and is never stored, on ${runtime.name}`, async (context) => {
@@ -317,7 +321,7 @@ for (const runtime of runtimes.slice(0, 1)) {
       await startUpstream(context, handle("two")),
     ];
     const route = { prefix: "/", targets, cache_ttl_seconds: 60, sticky: { cookie: "seat" } };
-    const { port } = await startGate(context, { runtime, config: { workers: 2, routes: [route] } });
+    const { port } = await gate.use({ routes: [route] });
     const first = await ask(port, "/a");
     assert.match(first.headers["set-cookie"]?.join() ?? "", /^seat=[0-9a-f]{16}; Path=\/;/);
     assert.equal(first.headers["x-cache"], "MISS");
@@ -363,7 +367,7 @@ for (const runtime of runtimes.slice(0, 1)) {
       { prefix: "/notes", ...cached, methods: ["GET"] },
       { prefix: "/notes", target, methods: ["POST"] },
     ];
-    const { port } = await startGate(context, { runtime, config: { workers: 2, routes } });
+    const { port } = await gate.use({ routes });
     const paths = ["/shop/1", "/shop/2?q=1", "/shops/3", "/other/1"];
     const listHits = async (): Promise<string[]> => {
       const hits: string[] = [];
@@ -403,21 +407,20 @@ for (const runtime of runtimes.slice(0, 1)) {
 
   test(`the use of the cache is shown, on ${runtime.name}`, async (context) => {
     const target = await startUpstream(context, (_incoming, response) => void response.end("x"));
-    const config = {
-      workers: 2,
-      cache_size: 1_048_576,
+    const { port } = await small.use({
       routes: [{ prefix: "/", target, cache_ttl_seconds: 60 }],
-    };
-    const { port } = await startGate(context, { runtime, config });
+    });
     const readUse = async (): Promise<Record<string, number>> =>
       JSON.parse((await ask(port, "/api/v1/admin/cache")).body.toString()) as never;
     const empty = await readUse();
-    assert.deepEqual([empty["entries"], empty["bytes"], empty["lookups_total"]], [0, 0, 0]);
-    assert.ok(empty["bytes_max"]! <= 1_048_576 && empty["bytes_max"]! > 0);
+    assert.deepEqual([empty["entries"], empty["bytes"]], [0, 0]);
+    assert.ok(empty["bytes_max"]! <= SMALL_BYTES && empty["bytes_max"]! > 0);
     for (const path of ["/1", "/2", "/1", "/1"]) await ask(port, path);
-    await waitFor("four lookups", async () => (await readUse())["lookups_total"] === 4);
+    const lookups = empty["lookups_total"]! + 4;
+    await waitFor("four lookups", async () => (await readUse())["lookups_total"] === lookups);
     const used = await readUse();
-    assert.deepEqual([used["entries"], used["hits_total"], used["evicted_total"]], [2, 2, 0]);
+    const grown = (name: string): number => used[name]! - empty[name]!;
+    assert.deepEqual([used["entries"], grown("hits_total"), grown("evicted_total")], [2, 2, 0]);
     assert.ok(used["bytes"]! > 0 && used["bytes"]! <= used["bytes_max"]!);
   });
 
@@ -428,16 +431,15 @@ for (const runtime of runtimes.slice(0, 1)) {
       if (incoming.url === "/address") response.end([proto, host, sentPort].join(" "));
       else response.end(`for ${String(incoming.headers["x-user-id"])}`);
     });
-    const config = {
-      workers: 2,
+    const { port } = await gate.use({
+      auth_token: TOKEN,
+      jwt_secret: SECRET,
       trusted_proxies: ["127.0.0.1"],
       routes: [
         { prefix: "/", target, cache_ttl_seconds: 60 },
         { prefix: "/address", target, cache_ttl_seconds: 60, auth: { type: "none" } },
       ],
-    };
-    const env = { PLATFORM_JWT_SECRET: SECRET };
-    const { port } = await startGate(context, { runtime, config, env });
+    });
     const sign = async (sub: string): Promise<Record<string, string>> => {
       const token = await new SignJWT({ sub })
         .setProtectedHeader({ alg: "HS256" })
@@ -475,8 +477,8 @@ for (const runtime of runtimes.slice(0, 1)) {
     }
   });
 
-  test(`configuration of the cache that cannot work is refused, on ${runtime.name}`, async (context) => {
-    const { port } = await startGate(context, { runtime, config: { routes: [] } });
+  test(`configuration of the cache that cannot work is refused, on ${runtime.name}`, async () => {
+    const { port } = await gate.use({ routes: [] });
     const post = async (route: Record<string, unknown>): Promise<string> => {
       const sent = request({
         host: "127.0.0.1",
@@ -535,10 +537,7 @@ test("the response to a user's cookie or credential is not stored unless it is f
     },
     { ...route, prefix: "/sticky", sticky: { cookie: "node" } },
   ];
-  const { port } = await startGate(context, {
-    runtime: runtimes[0]!,
-    config: { workers: 1, routes },
-  });
+  const { port } = await single.use({ routes });
   const read = async (path: string, headers: Record<string, string> = {}): Promise<string> => {
     const { headers: fields, body } = await ask(port, path, headers);
     return `${String(fields["x-cache"])} ${body.toString()}`;

@@ -15,6 +15,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { makeFolder, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { serve } from "../fixture/serve.ts";
+import { shareGate } from "../fixture/shared-gate.ts";
 import { listInternalRoutes } from "../../src/http/internal-routes.ts";
 
 async function startUpstream(
@@ -45,10 +46,13 @@ function ask(
 }
 
 for (const runtime of runtimesOfRules) {
+  const shared = shareGate({ runtime, config: { workers: 4 } });
+
   test(`${runtime.name}: acknowledged changes of the API survive kill -9`, async (context) => {
     const target = await startUpstream(context, (_request, response) => response.end("up"));
     const folder = makeFolder(context);
     const config = {
+      workers: 1,
       routes: [
         { prefix: "/file", target },
         { prefix: "/gone", target },
@@ -78,7 +82,7 @@ for (const runtime of runtimesOfRules) {
         startUpstream(context, (_request, response) => response.end(name)),
       ),
     );
-    const gate = await startGate(context, { runtime, config: { workers: 4 } });
+    const gate = await shared.use({ routes: [] });
     for (let round = 0; round < 12; round++) {
       const target = targets[round % 2] ?? assert.fail();
       const set = await ask(`${gate.url}/api/v1/routes`, {
@@ -101,13 +105,8 @@ for (const runtime of runtimesOfRules) {
 
   test(`${runtime.name}: SIGHUP applies a valid file, and changes nothing for an invalid one`, async (context) => {
     const target = await startUpstream(context, (_request, response) => response.end("up"));
-    const folder = makeFolder(context);
-    const gate = await startGate(context, {
-      runtime,
-      folder,
-      config: { routes: [{ prefix: "/a", target }] },
-    });
-    const path = join(folder, "gate.json");
+    const gate = await shared.use({ routes: [{ prefix: "/a", target }] });
+    const path = join(shared.folder, "gate.json");
     writeFileSync(path, '{"routes": [{"prefix": "/b"}]}');
     gate.signal("SIGHUP");
     const refusal = await gate.waitForLine((line) => /nothing has changed/.test(line.msg));
@@ -115,8 +114,9 @@ for (const runtime of runtimesOfRules) {
     assert.equal((await ask(`${gate.url}/a`)).text, "up");
     writeFileSync(path, JSON.stringify({ addr: ":1", routes: [{ prefix: "/b", target }] }));
     gate.signal("SIGHUP");
-    const audit = await gate.waitForLine((line) => line.msg === "configuration reloaded");
-    assert.equal(audit["caller"], "SIGHUP");
+    await gate.waitForLine(
+      (line) => line.msg === "configuration reloaded" && line["caller"] === "SIGHUP",
+    );
     assert.equal((await ask(`${gate.url}/b`)).text, "up");
     assert.equal((await ask(`${gate.url}/a`)).status, 502);
   });
@@ -131,7 +131,7 @@ for (const runtime of runtimesOfRules) {
       [{ identity_fields: ["x-me"] }, /X.Me/, "X-User"],
     ] as const) {
       const routes = [{ prefix: "/", target }];
-      const gate = await startGate(context, { runtime, config: { ...config, routes } });
+      const gate = await shared.use({ ...config, routes });
       const { status, text } = await ask(gate.url, { headers });
       assert.equal(status, 200);
       assert.doesNotMatch(text, new RegExp(cut));
@@ -143,7 +143,7 @@ for (const runtime of runtimesOfRules) {
     const token = "0123456789abcdef0123456789abcdef";
     const gate = await startGate(context, {
       runtime,
-      config: { routes: [{ prefix: "/", target: "http://127.0.0.1:1" }] },
+      config: { workers: 1, routes: [{ prefix: "/", target: "http://127.0.0.1:1" }] },
       env: { PLATFORM_GATE_AUTH_TOKEN: token },
     });
     for (const { path, match, access } of listInternalRoutes("all")) {
@@ -173,8 +173,8 @@ for (const runtime of runtimesOfRules) {
     assert.ok(!JSON.stringify(gate.lines()).includes(token));
   });
 
-  test(`${runtime.name}: without a token the internal routes are available only to programs on this machine`, async (context) => {
-    const gate = await startGate(context, { runtime, config: {} });
+  test(`${runtime.name}: without a token the internal routes are available only to programs on this machine`, async () => {
+    const gate = await shared.use({ routes: [] });
     const url = `${gate.url}/api/v1/routes`;
     assert.equal((await ask(url)).status, 200);
     const foreign: Record<string, string>[] = [
@@ -214,10 +214,7 @@ for (const runtime of runtimesOfRules) {
 
   test(`${runtime.name}: live metrics are sent through a WebSocket once a second`, async (context) => {
     const target = await startUpstream(context, (_request, response) => response.end("up"));
-    const gate = await startGate(context, {
-      runtime,
-      config: { routes: [{ prefix: "/a", target }] },
-    });
+    const gate = await shared.use({ routes: [{ prefix: "/a", target }] });
     const socket = new WebSocket(`ws://127.0.0.1:${gate.port}/api/v1/admin/metrics/ws`);
     context.after(() => socket.terminate());
     const updates: Record<string, unknown>[] = [];
@@ -250,7 +247,7 @@ for (const runtime of runtimesOfRules) {
     const target = await startUpstream(context, (_request, response) => response.end("up"));
     const gate = await startGate(context, {
       runtime,
-      config: { admin_addr: "127.0.0.1:0", routes: [{ prefix: "/", target }] },
+      config: { workers: 1, admin_addr: "127.0.0.1:0", routes: [{ prefix: "/", target }] },
     });
     const admin = `http://127.0.0.1:${gate.ports["admin"]}`;
     assert.equal((await ask(`${gate.url}/api/v1/routes`)).text, "up");

@@ -5,7 +5,7 @@ import { createServer, request, type IncomingMessage, type ServerResponse } from
 import { connect } from "node:net";
 import { test, type TestContext } from "node:test";
 import { brotliDecompressSync, createGunzip, gunzipSync, zstdDecompressSync } from "node:zlib";
-import { runtimes, startGate } from "../fixture/gate-process.ts";
+import { runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { serve } from "../fixture/serve.ts";
 
 const TEXT = "The quick brown fox jumps over the lazy dog. ".repeat(200);
@@ -102,7 +102,7 @@ async function startUpstream(context: TestContext): Promise<string> {
   return await serve(context, server);
 }
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   test(`compression (${runtime.name})`, async (context) => {
     const target = await startUpstream(context);
     const routes = [

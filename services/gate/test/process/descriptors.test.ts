@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { createServer, type RequestListener, type Server } from "node:http";
 import { test, type TestContext } from "node:test";
-import { runtimes, startGate } from "../fixture/gate-process.ts";
+import { runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { openClient, readMetric, until, type RawClient } from "../fixture/raw-client.ts";
 import { serve } from "../fixture/serve.ts";
 
@@ -23,7 +23,7 @@ function limitDescriptors(pid: number, soft: number, hard: number): void {
   execFileSync("prlimit", ["--pid", String(pid), `--nofile=${soft}:${hard}`]);
 }
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   test(
     `${runtime.name}: below the reserve clients get 503, probes are answered, others keep their upstreams`,
     { skip },

@@ -5,9 +5,9 @@ import { type IncomingMessage, createServer, get } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { WebSocket, WebSocketServer } from "ws";
-import { runtimes, startGate } from "../fixture/gate-process.ts";
+import { runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   test(`${runtime.name}: SIGTERM closes open streams gracefully, and the process exits with 0 long before its drain timeout`, async (context) => {
     const upstream = createServer((_request, response) => {
       response.writeHead(200, { "content-type": "text/event-stream" });

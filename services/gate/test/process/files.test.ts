@@ -8,7 +8,13 @@ import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { brotliCompressSync, brotliDecompressSync, gunzipSync } from "node:zlib";
 import { routeSchema } from "../../src/config/route.ts";
-import { makeFolder, runtimes, spawnGate, startGate } from "../fixture/gate-process.ts";
+import {
+  makeFolder,
+  runtimes,
+  runtimesOfRules,
+  spawnGate,
+  startGate,
+} from "../fixture/gate-process.ts";
 
 /** Sends the path as it is, without the normalization of `fetch`. */
 function ask(
@@ -49,7 +55,7 @@ function makeSite(context: TestContext): string {
   return site;
 }
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   test(`a route serves the files of a folder (${runtime.name})`, async (context) => {
     const root = makeSite(context);
     const gate = await startGate(context, {

@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket, WebSocketServer, createWebSocketStream } from "ws";
-import { runtimes, startGate } from "../fixture/gate-process.ts";
+import { runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { waitFor } from "../fixture/condition.ts";
 
 const MIB = 1_048_576;
@@ -92,7 +92,7 @@ async function waitForStall(sent: { messages: number }): Promise<void> {
   }
 }
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   for (const way of ["to a slow client", "to a slow upstream"] as const) {
     test(
       `${runtime.name}: a flood ${way} is held back at its sender, and the gateway's memory stays small`,

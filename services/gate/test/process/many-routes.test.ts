@@ -1,4 +1,4 @@
-// Fifty thousand routes: they load, a reload changes all of them, and requests are answered meanwhile.
+// Many routes: they load, a reload changes all of them, and requests are answered meanwhile.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
@@ -8,9 +8,10 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
 
-const ROUTES = 50_000;
+/** PLATFORM_GATE_ROUTES=50000 is the long form. */
+const ROUTES = Number(process.env["PLATFORM_GATE_ROUTES"] ?? 10_000);
 
-test("50 000 routes load, and requests are answered while a reload replaces them all", async (context) => {
+test(`${ROUTES} routes load, and requests are answered while a reload replaces them all`, async (context) => {
   const upstream = createServer((request, response) => response.end(request.url));
   upstream.listen(0, "127.0.0.1");
   await once(upstream, "listening");

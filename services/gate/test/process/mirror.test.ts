@@ -3,8 +3,10 @@ import assert from "node:assert/strict";
 import { createServer, type IncomingHttpHeaders, type RequestListener } from "node:http";
 import { test, type TestContext } from "node:test";
 import { waitFor } from "../fixture/condition.ts";
-import { runtimes, startGate } from "../fixture/gate-process.ts";
+import { runtimesOfRules } from "../fixture/gate-process.ts";
+import { followMetric } from "../fixture/metrics.ts";
 import { serve } from "../fixture/serve.ts";
+import { shareGate } from "../fixture/shared-gate.ts";
 
 interface Seen {
   method: string;
@@ -44,27 +46,25 @@ function withoutConnection({ headers, ...rest }: Seen) {
   return { ...rest, headers: own, hasBody: length !== undefined || coding !== undefined };
 }
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
+  const shared = shareGate({ runtime, config: { workers: 1 } });
+
   test(`a mirror gets the requests of the upstream, body included (${runtime.name})`, async (context) => {
     const upstream = await startRecorder(context, (_request, response) => response.end("real"));
     const mirror = await startRecorder(context, (_request, response) => {
       response.writeHead(500).end("mirror");
     });
-    const gate = await startGate(context, {
-      runtime,
-      config: {
-        workers: 1,
-        auth_token: "the-operator-token",
-        routes: [
-          {
-            prefix: "/api",
-            target: `${upstream.url}/base`,
-            strip_prefix: true,
-            request_headers: { set: { "X-Env": "prod" } },
-            mirror: { target: mirror.url, max_body_size: 1_000 },
-          },
-        ],
-      },
+    const gate = await shared.use({
+      auth_token: "the-operator-token",
+      routes: [
+        {
+          prefix: "/api",
+          target: `${upstream.url}/base`,
+          strip_prefix: true,
+          request_headers: { set: { "X-Env": "prod" } },
+          mirror: { target: mirror.url, max_body_size: 1_000 },
+        },
+      ],
     });
     const ask = async (path: string, init: RequestInit = {}): Promise<string> => {
       const headers = { Authorization: "Bearer the-operator-token" };
@@ -110,17 +110,15 @@ for (const runtime of runtimes) {
     const target = await startServer(context, (_request, response) => response.end("real"));
     const hanging = await startRecorder(context, () => undefined);
     const other = await startRecorder(context, (_request, response) => response.end());
-    const gate = await startGate(context, {
-      runtime,
-      config: {
-        workers: 1,
-        routes: [
-          { prefix: "/hanging", target, mirror: { target: hanging.url } },
-          { prefix: "/other", target, mirror: { target: other.url } },
-          { prefix: "/down", target, mirror: { target: "http://127.0.0.1:1" } },
-        ],
-      },
+    const gate = await shared.use({
+      routes: [
+        { prefix: "/hanging", target, mirror: { target: hanging.url } },
+        { prefix: "/other", target, mirror: { target: other.url } },
+        { prefix: "/down", target, mirror: { target: "http://127.0.0.1:1" } },
+      ],
     });
+    const readSkipped = await followMetric(gate.url, "platform_gate_mirror_skipped_total");
+    const readFailed = await followMetric(gate.url, "platform_gate_mirror_failed_total");
     const ask = async (path: string): Promise<void> => {
       assert.equal(await (await fetch(`${gate.url}${path}`)).text(), "real");
     };
@@ -129,22 +127,18 @@ for (const runtime of runtimes) {
     for (let round = 0; round < 6; round++) {
       await Promise.all(Array.from({ length: 25 }, () => ask("/hanging")));
     }
-    const scrape = await (await fetch(`${gate.url}/metrics`)).text();
-    assert.match(scrape, /^platform_gate_mirror_skipped_total [1-9]/m);
+    assert.ok((await readSkipped()) > 0);
     assert.ok(hanging.seen.length <= 128);
     await ask("/other");
     await waitFor("the mirror of another route", () => other.seen.length === 1);
-    await waitFor("failures are counted", async () => {
-      const text = await (await fetch(`${gate.url}/metrics`)).text();
-      return Number(/^platform_gate_mirror_failed_total (\d+)/m.exec(text)?.[1]) >= 20;
-    });
+    await waitFor("failures are counted", async () => (await readFailed()) >= 20);
   });
 
   test(`the share of mirrored requests is that of the configuration (${runtime.name})`, async (context) => {
     const target = await startServer(context, (_request, response) => response.end("real"));
     const mirror = await startRecorder(context, (_request, response) => response.end());
     const route = { prefix: "/", target, mirror: { target: mirror.url, percent: 20 } };
-    const gate = await startGate(context, { runtime, config: { workers: 1, routes: [route] } });
+    const gate = await shared.use({ routes: [route] });
     for (let round = 0; round < 8; round++) {
       await Promise.all(Array.from({ length: 25 }, async () => (await fetch(gate.url)).text()));
     }

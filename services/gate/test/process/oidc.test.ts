@@ -4,16 +4,11 @@ import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import {
-  makeFolder,
-  type Runtime,
-  runtimes,
-  runtimesOfRules,
-  startGate,
-} from "../fixture/gate-process.ts";
+import { makeFolder, runtimesOfRules } from "../fixture/gate-process.ts";
 import { navigate, readCookies } from "../fixture/browser.ts";
 import { CLIENT_ID, startIssuer } from "../fixture/oidc-issuer.ts";
 import { serve } from "../fixture/serve.ts";
+import { shareGate, type SharedGate } from "../fixture/shared-gate.ts";
 
 const EVENT = "http://schemas.openid.net/event/backchannel-logout";
 const now = (): number => Math.floor(Date.now() / 1_000);
@@ -26,9 +21,14 @@ async function startUpstream(context: TestContext): Promise<string> {
   return await serve(context, server);
 }
 
-async function start(context: TestContext, runtime: Runtime, more = {}) {
+async function start(
+  context: TestContext,
+  shared: SharedGate,
+  more = {},
+  metadata?: Record<string, unknown>,
+) {
   const issuer = await startIssuer(context);
-  const folder = makeFolder(context);
+  if (metadata !== undefined) issuer.metadata = metadata;
   const auth = {
     type: "oidc",
     issuer: issuer.url,
@@ -37,9 +37,7 @@ async function start(context: TestContext, runtime: Runtime, more = {}) {
     ...more,
   };
   const target = await startUpstream(context);
-  const config = { workers: 2, routes: [{ prefix: "/app", target, auth }] };
-  const open = () => startGate(context, { runtime, folder, config });
-  let gate = await open();
+  let gate = await shared.use({ routes: [{ prefix: "/app", target, auth }] });
   const get = (path: string, cookie = ""): Promise<Response> =>
     navigate(new URL(path, gate.url), cookie);
   const follow = async (answer: Response, cookie = ""): Promise<Response> =>
@@ -64,16 +62,16 @@ async function start(context: TestContext, runtime: Runtime, more = {}) {
       return (await fetch(url, { method: "POST", body })).status;
     },
     restart: async (): Promise<void> => {
-      gate.signal("SIGTERM");
-      await gate.ended;
-      gate = await open();
+      gate = await shared.restart("SIGTERM");
     },
   };
 }
 
 for (const runtime of runtimesOfRules) {
+  const shared = shareGate({ runtime, config: { workers: 2 } });
+
   test(`a session is renewed once for parallel requests, and survives an outage of the provider (${runtime.name})`, async (context) => {
-    const { issuer, get, finishSignIn } = await start(context, runtime);
+    const { issuer, get, finishSignIn } = await start(context, shared);
     // Sessions are due immediately.
     issuer.expiresIn = 0;
     const cookie = readCookies(await finishSignIn());
@@ -96,7 +94,7 @@ for (const runtime of runtimesOfRules) {
   });
 
   test(`sign-ins continue after a rotation of keys, tokens that are not valid are refused (${runtime.name})`, async (context) => {
-    const { issuer, get, finishSignIn } = await start(context, runtime);
+    const { issuer, get, finishSignIn } = await start(context, shared);
     assert.equal((await get("/app", readCookies(await finishSignIn()))).status, 200);
     // To another algorithm, too.
     issuer.rotate(0, "EdDSA");
@@ -123,7 +121,7 @@ for (const runtime of runtimesOfRules) {
   });
 
   test(`a logout token of the provider ends sessions, once, and they stay ended (${runtime.name})`, async (context) => {
-    const { issuer, get, finishSignIn, notify, restart } = await start(context, runtime);
+    const { issuer, get, finishSignIn, notify, restart } = await start(context, shared);
     const signIn = async (sid: string): Promise<string> => {
       issuer.sid = sid;
       return readCookies(await finishSignIn());
@@ -158,11 +156,9 @@ for (const runtime of runtimesOfRules) {
     await restart();
     assert.deepEqual([await isLive(one), await isLive(two)], [false, false]);
   });
-}
 
-for (const runtime of runtimesOfRules) {
   test(`after a sign-out no copy of the cookie opens the session, also after a restart (${runtime.name})`, async (context) => {
-    const { get, finishSignIn, restart } = await start(context, runtime);
+    const { get, finishSignIn, restart } = await start(context, shared);
     const [one, two] = [readCookies(await finishSignIn()), readCookies(await finishSignIn())];
     const out = await get("/_platform/oidc/logout", one);
     assert.equal(out.status, 303);
@@ -175,7 +171,7 @@ for (const runtime of runtimesOfRules) {
   });
 
   test(`a renewal takes away what the provider took away, and is for the same user (${runtime.name})`, async (context) => {
-    const { issuer, get, finishSignIn } = await start(context, runtime);
+    const { issuer, get, finishSignIn } = await start(context, shared);
     issuer.expiresIn = 0;
     issuer.claims = { tenant: "acme" };
     issuer.accessClaims = { sub: "ada@internal", roles: ["admin", "dev"] };
@@ -195,7 +191,7 @@ for (const runtime of runtimesOfRules) {
   });
 
   test(`a browser that restores many pages keeps eight sign-ins, of which each can be finished (${runtime.name})`, async (context) => {
-    const { issuer, get, finishSignIn } = await start(context, runtime);
+    const { issuer, get, finishSignIn } = await start(context, shared);
     await finishSignIn();
     const to = (await get("/app")).headers.get("location") ?? assert.fail();
     const jar = new Map<string, string>();
@@ -223,67 +219,62 @@ for (const runtime of runtimesOfRules) {
   test(`the client's secret is sent as the provider accepts it, its responses are bounded (${runtime.name})`, async (context) => {
     const secretFile = join(makeFolder(context), "secret");
     writeFileSync(secretFile, "s3cret", { mode: 0o600 });
-    const { issuer, get, finishSignIn, restart } = await start(context, runtime, {
-      client_secret_file: secretFile,
-    });
-    assert.equal((await finishSignIn()).status, 303);
+    const settings = { client_secret_file: secretFile };
+    const first = await start(context, shared, settings);
+    assert.equal((await first.finishSignIn()).status, 303);
     const basic = `Basic ${Buffer.from(`${CLIENT_ID}:s3cret`).toString("base64")}`;
-    assert.deepEqual(issuer.credentials, { header: basic, body: null });
-    issuer.metadata = { token_endpoint_auth_methods_supported: ["client_secret_post"] };
-    await restart();
-    assert.equal((await finishSignIn()).status, 303);
-    assert.deepEqual(issuer.credentials, { header: undefined, body: "s3cret" });
-    issuer.metadata = { padding: "x".repeat(2_000_000) };
-    await restart();
+    assert.deepEqual(first.issuer.credentials, { header: basic, body: null });
+    const posting = await start(context, shared, settings, {
+      token_endpoint_auth_methods_supported: ["client_secret_post"],
+    });
+    assert.equal((await posting.finishSignIn()).status, 303);
+    assert.deepEqual(posting.issuer.credentials, { header: undefined, body: "s3cret" });
+    const { get } = await start(context, shared, settings, { padding: "x".repeat(2_000_000) });
     const to = (await get("/app")).headers.get("location") ?? assert.fail();
     assert.equal((await get(to)).status, 503);
   });
-}
 
-test("over TLS no other host can set the cookie of a sign-in, which leads only to this host", async (context) => {
-  const issuer = await startIssuer(context);
-  const auth = { type: "oidc", issuer: issuer.url, client_id: CLIENT_ID, allow_insecure: true };
-  const gate = await startGate(context, {
-    runtime: runtimes[0]!,
-    config: {
-      workers: 1,
+  test(`over TLS no other host can set the cookie of a sign-in, which leads only to this host (${runtime.name})`, async (context) => {
+    const issuer = await startIssuer(context);
+    const auth = { type: "oidc", issuer: issuer.url, client_id: CLIENT_ID, allow_insecure: true };
+    const gate = await shared.use({
       trusted_proxies: ["127.0.0.1"],
       routes: [{ prefix: "/app", target: await startUpstream(context), auth }],
-    },
+    });
+    // As a proxy that ends TLS.
+    const proxied = { "X-Forwarded-Proto": "https", "X-Forwarded-Host": "app.example" };
+    const get = (path: string, cookie = ""): Promise<Response> =>
+      navigate(new URL(path, gate.url), cookie, proxied);
+    const begin = (await get("/app")).headers.get("location") ?? assert.fail();
+    const client = new URL(begin, gate.url).searchParams.get("client");
+    for (const [to, expected] of [
+      ["/app?x=%C3%BC", "/app?x=%C3%BC"],
+      ["//evil.example", "/"],
+      ["/\\evil.example", "/"],
+      ["https://evil.example", "/"],
+      ["/\t/evil.example", "/"],
+      ["/\u{fc}", "/"],
+      ["", "/"],
+    ] as const) {
+      const query = new URLSearchParams({ client: client ?? "", to });
+      const login = await get(`/_platform/oidc/login?${query.toString()}`);
+      const [pending = ""] = login.headers.getSetCookie();
+      assert.match(
+        pending,
+        /^__Host-gate_signin_[0-9a-f]{16}=[^;]+; Path=\/; Secure; HttpOnly; SameSite=Lax;/,
+      );
+      const provider = new URL(login.headers.get("location") ?? assert.fail()).searchParams;
+      assert.equal(provider.get("redirect_uri"), "https://app.example/_platform/oidc/callback");
+      issuer.nonce = provider.get("nonce") ?? "";
+      const callback = `/_platform/oidc/callback?code=c&state=${provider.get("state")}`;
+      const cookie = readCookies(login);
+      // A sibling host can set a cookie without the prefix.
+      assert.equal((await get(callback, cookie.replace("__Host-", ""))).status, 403);
+      const done = await get(callback, cookie);
+      assert.deepEqual([done.status, done.headers.get("location")], [303, expected], to);
+      const session = readCookies(done);
+      const answer = await get("/app", `a=1; ${cookie}; ${session}`);
+      assert.deepEqual(await answer.json(), { user: "ada", cookie: "a=1" });
+    }
   });
-  // As a proxy that ends TLS.
-  const proxied = { "X-Forwarded-Proto": "https", "X-Forwarded-Host": "app.example" };
-  const get = (path: string, cookie = ""): Promise<Response> =>
-    navigate(new URL(path, gate.url), cookie, proxied);
-  const begin = (await get("/app")).headers.get("location") ?? assert.fail();
-  const client = new URL(begin, gate.url).searchParams.get("client");
-  for (const [to, expected] of [
-    ["/app?x=%C3%BC", "/app?x=%C3%BC"],
-    ["//evil.example", "/"],
-    ["/\\evil.example", "/"],
-    ["https://evil.example", "/"],
-    ["/\t/evil.example", "/"],
-    ["/\u{fc}", "/"],
-    ["", "/"],
-  ] as const) {
-    const query = new URLSearchParams({ client: client ?? "", to });
-    const login = await get(`/_platform/oidc/login?${query.toString()}`);
-    const [pending = ""] = login.headers.getSetCookie();
-    assert.match(
-      pending,
-      /^__Host-gate_signin_[0-9a-f]{16}=[^;]+; Path=\/; Secure; HttpOnly; SameSite=Lax;/,
-    );
-    const provider = new URL(login.headers.get("location") ?? assert.fail()).searchParams;
-    assert.equal(provider.get("redirect_uri"), "https://app.example/_platform/oidc/callback");
-    issuer.nonce = provider.get("nonce") ?? "";
-    const callback = `/_platform/oidc/callback?code=c&state=${provider.get("state")}`;
-    const cookie = readCookies(login);
-    // A sibling host can set a cookie without the prefix.
-    assert.equal((await get(callback, cookie.replace("__Host-", ""))).status, 403);
-    const done = await get(callback, cookie);
-    assert.deepEqual([done.status, done.headers.get("location")], [303, expected], to);
-    const session = readCookies(done);
-    const answer = await get("/app", `a=1; ${cookie}; ${session}`);
-    assert.deepEqual(await answer.json(), { user: "ada", cookie: "a=1" });
-  }
-});
+}

@@ -6,8 +6,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { gzipSync } from "node:zlib";
-import { makeFolder, runtimesOfRules, spawnGate, startGate } from "../fixture/gate-process.ts";
+import { makeFolder, runtimesOfRules, spawnGate } from "../fixture/gate-process.ts";
 import { serve } from "../fixture/serve.ts";
+import { shareGate } from "../fixture/shared-gate.ts";
 
 const YAML = `
 openapi: 3.0.3
@@ -95,19 +96,16 @@ async function ask(url: string, body?: string, type = "application/json") {
 }
 
 for (const runtime of runtimesOfRules) {
+  const shared = shareGate({ runtime, config: { workers: 1 } });
   const start = async (context: TestContext) => {
-    const folder = makeFolder(context);
+    const { folder } = shared;
     writeFileSync(join(folder, "pets.yaml"), YAML);
     const target = await startUpstream(context);
-    return startGate(context, {
-      runtime,
-      folder,
-      config: {
-        routes: [
-          { prefix: "/v1", target, openapi: join(folder, "pets.yaml"), max_body_size: 1000 },
-          { prefix: "/notes", target, openapi: NEWER, openapi_allow_unknown: true },
-        ],
-      },
+    return shared.use({
+      routes: [
+        { prefix: "/v1", target, openapi: join(folder, "pets.yaml"), max_body_size: 1000 },
+        { prefix: "/notes", target, openapi: NEWER, openapi_allow_unknown: true },
+      ],
     });
   };
 
@@ -238,17 +236,24 @@ for (const runtime of runtimesOfRules) {
       [post({ $ref: "https://other.test/schema" }), /reference https:\/\/other\.test\/schema/],
       [post({ pattern: "(?=a)" }), /POST \/a/],
     ];
+    const { url } = await shared.use({ routes: [] });
     for (const [openapi, expected] of wrong) {
-      const config = { routes: [{ prefix: "/", target: "http://t", openapi }] };
-      const gate = spawnGate(context, {
-        runtime,
-        folder: makeFolder(context),
-        config,
-        args: ["validate"],
+      const answer = await fetch(`${url}/api/v1/routes`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify({ prefix: "/", target: "http://t", openapi }),
       });
-      const { code, stderr } = await gate.ended;
-      assert.notEqual(code, 0, JSON.stringify(openapi));
-      assert.match(stderr, expected);
+      assert.equal(answer.status, 400, JSON.stringify(openapi));
+      assert.match(JSON.stringify(await answer.json()).replaceAll('\\"', '"'), expected);
     }
+    const gate = spawnGate(context, {
+      runtime,
+      folder: makeFolder(context),
+      config: { routes: [{ prefix: "/", target: "http://t", openapi: wrong[0]![0] }] },
+      args: ["validate"],
+    });
+    const { code, stderr } = await gate.ended;
+    assert.notEqual(code, 0);
+    assert.match(stderr, wrong[0]![1]);
   });
 }

@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { test, type TestContext } from "node:test";
-import { makeFolder, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
+import { runtimesOfRules } from "../fixture/gate-process.ts";
 import { serve } from "../fixture/serve.ts";
+import { shareGate } from "../fixture/shared-gate.ts";
 
 async function startUpstream(context: TestContext, name: string): Promise<string> {
   const server = createServer((request, response) => response.end(`${name} ${request.method}`));
@@ -18,20 +19,19 @@ async function send(url: string, method: string, body?: unknown) {
 }
 
 for (const runtime of runtimesOfRules) {
+  const gates = shareGate({ runtime, config: { workers: 1 } });
+
   test(`methods of one prefix can belong to different routes (${runtime.name})`, async (context) => {
     const [reads, writes, rest] = await Promise.all(
       ["reads", "writes", "rest"].map((name) => startUpstream(context, name)),
     );
-    const gate = await startGate(context, {
-      runtime,
-      config: {
-        routes: [
-          { prefix: "/notes", target: reads, methods: ["GET"] },
-          { prefix: "/notes", target: writes, methods: ["PUT", "POST"], auth: { type: "none" } },
-          { prefix: "/files", target: reads, methods: ["GET"] },
-          { prefix: "/files", target: rest },
-        ],
-      },
+    const gate = await gates.use({
+      routes: [
+        { prefix: "/notes", target: reads, methods: ["GET"] },
+        { prefix: "/notes", target: writes, methods: ["PUT", "POST"], auth: { type: "none" } },
+        { prefix: "/files", target: reads, methods: ["GET"] },
+        { prefix: "/files", target: rest },
+      ],
     });
     const notes = `${gate.url}/notes/1`;
     assert.equal((await send(notes, "GET")).text, "reads GET");
@@ -57,9 +57,7 @@ for (const runtime of runtimesOfRules) {
 
   test(`a registration replaces the previous one of its service, and survives a restart (${runtime.name})`, async (context) => {
     const target = await startUpstream(context, "service");
-    const folder = makeFolder(context);
-    const config = { routes: [{ prefix: "/mine", target }] };
-    const gate = await startGate(context, { runtime, folder, config });
+    const gate = await gates.use({ routes: [{ prefix: "/mine", target }] });
     const register = (url: string, body: unknown) =>
       send(`${url}/api/v1/routes/register`, "POST", body);
     const first = await register(gate.url, {
@@ -99,9 +97,7 @@ for (const runtime of runtimesOfRules) {
     assert.equal((await register(gate.url, next)).text, '{"registered":1,"removed":3}');
     assert.equal((await send(`${gate.url}/notes/7`, "DELETE")).text, "service DELETE");
     assert.equal((await send(`${gate.url}/health`, "GET")).status, 502);
-    gate.signal("SIGKILL");
-    await gate.ended;
-    const again = await startGate(context, { runtime, folder, config });
+    const again = await gates.restart();
     assert.equal((await send(`${again.url}/notes/7`, "DELETE")).text, "service DELETE");
     const none = { service: "notes", base_url: target, routes: [] };
     assert.equal((await register(again.url, none)).text, '{"registered":0,"removed":1}');

@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { createServer, type RequestListener } from "node:http";
 import { test, type TestContext } from "node:test";
 import { exportJWK, generateKeyPair, SignJWT, type JWTPayload } from "jose";
-import { makeFolder, runtimesOfRules, spawnGate, startGate } from "../fixture/gate-process.ts";
+import { makeFolder, runtimesOfRules, spawnGate } from "../fixture/gate-process.ts";
 import { serve } from "../fixture/serve.ts";
+import { shareGate } from "../fixture/shared-gate.ts";
 
 const TOKEN = "the-operator-token-of-this-test";
 const keys = await generateKeyPair("ES256");
@@ -35,13 +36,12 @@ async function ask(url: string, headers: Record<string, string> = {}, init: Requ
 const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
 
 for (const runtime of runtimesOfRules) {
+  const shared = shareGate({ runtime, config: { workers: 1, auth_token: TOKEN } });
+
   test(`auth with a key set alone verifies the signature and the scope (${runtime.name})`, async (context) => {
     const target = await startUpstream(context);
     const auth = { type: "bearer", jwks_url: await startIssuer(context), required_scope: "orders" };
-    const gate = await startGate(context, {
-      runtime,
-      config: { auth_token: TOKEN, routes: [{ prefix: "/", target, auth }] },
-    });
+    const gate = await shared.use({ routes: [{ prefix: "/", target, auth }] });
     const good = await ask(gate.url, bearer(await sign({ sub: "ada", scope: "read orders" })));
     assert.equal(good.status, 200);
     assert.equal(JSON.parse(good.text)["x-user-id"], "ada");
@@ -73,10 +73,7 @@ for (const runtime of runtimesOfRules) {
       trust_domain: "prod.test",
     };
     const target = await startUpstream(context);
-    const gate = await startGate(context, {
-      runtime,
-      config: { routes: [{ prefix: "/", target, auth }] },
-    });
+    const gate = await shared.use({ routes: [{ prefix: "/", target, auth }] });
     const api = { sub: "spiffe://prod.test/api", aud: "gateway" };
     const { status, text } = await ask(gate.url, bearer(await sign(api)));
     assert.equal(status, 200);
@@ -105,10 +102,7 @@ for (const runtime of runtimesOfRules) {
       upstream_headers: ["Remote-User"],
       timeout_ms: 500,
     };
-    const gate = await startGate(context, {
-      runtime,
-      config: { auth_token: TOKEN, routes: [{ prefix: "/", target, auth }] },
-    });
+    const gate = await shared.use({ routes: [{ prefix: "/", target, auth }] });
     const headers = {
       Cookie: "session=ada",
       "Remote-User": "forged",

@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import { test, type TestContext } from "node:test";
 import { findFreePort } from "@platform/kernel/testing";
 import { waitFor } from "../fixture/condition.ts";
-import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
+import { makeFolder, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { serve } from "../fixture/serve.ts";
 import { findRedisSkip, killRedis, startRedis } from "@platform/redis/testing";
 
@@ -60,7 +60,11 @@ test(
       ],
     };
     const start = (at: number, folder: string): Promise<Gate> =>
-      startGate(context, { runtime: runtimes[at % runtimes.length]!, config, folder });
+      startGate(context, {
+        runtime: runtimesOfRules[at % runtimesOfRules.length]!,
+        config,
+        folder,
+      });
     const folders = [0, 1, 2].map(() => makeFolder(context));
     const [a, b] = await Promise.all([start(0, folders[0]!), start(1, folders[1]!)]);
     const createKey = async (gate: Gate) =>
@@ -136,7 +140,7 @@ test(
     const folders = [0, 1, 2].map(() => makeFolder(context));
     const start = (at: number): Promise<Gate> =>
       startGate(context, {
-        runtime: runtimes[at % runtimes.length]!,
+        runtime: runtimesOfRules[at % runtimesOfRules.length]!,
         config,
         folder: folders[at]!,
       });

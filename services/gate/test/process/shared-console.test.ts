@@ -10,9 +10,10 @@ import { findFreePort } from "@platform/kernel/testing";
 import { WebSocket } from "ws";
 import { makeAuthority, makeCertificate, opensslSkip } from "../fixture/certificates.ts";
 import { openConsolePage } from "../fixture/console-page.ts";
-import { makeFolder, type Runtime, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
+import { makeFolder, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { CLIENT_ID, startIssuer } from "../fixture/oidc-issuer.ts";
 import { openClient, type RawClient, until } from "../fixture/raw-client.ts";
+import { shareGate, type StartedGate } from "../fixture/shared-gate.ts";
 
 const TOKEN = "an-operator-token-of-some-length";
 const OPERATOR = { service: "gate", token: TOKEN };
@@ -33,37 +34,41 @@ async function startEcho(t: TestContext): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** A gateway with a shared console, whose page is at `console_url`, or at `localhost` without it. */
+/** Keys of a gateway with a shared console at a free port. */
+const describeGate = async (settings: Settings = {}) => ({
+  addr: `127.0.0.1:${await findFreePort()}`,
+  auth_token: TOKEN,
+  console_addr: "shared",
+  no_route_status: 404,
+  ...settings,
+});
+
+type Settings = Record<string, unknown> & { console_url?: string };
+
+/** Starts a gateway whose page is at `consoleUrl`, or at `localhost` without it. */
 async function start(
   t: TestContext,
-  runtime: Runtime,
-  settings: Record<string, unknown> & { console_url?: string } = {},
+  open: (config: Record<string, unknown>) => Promise<StartedGate>,
+  { consoleUrl, ...settings }: Record<string, unknown> & { consoleUrl?: string } = {},
 ) {
   const target = await startEcho(t);
   const route = (entry: object) => ({ target, auth: { type: "none" }, ...entry });
-  const port = await findFreePort();
-  const gate = await startGate(t, {
-    runtime,
-    config: {
-      addr: `127.0.0.1:${port}`,
-      auth_token: TOKEN,
-      console_addr: "shared",
-      no_route_status: 404,
-      routes: [
-        route({ prefix: "/" }),
-        route({ prefix: "/tools", host: "console.test" }),
-        route({ prefix: "/ui", host: "shop.test" }),
-      ],
-      ...settings,
-    },
+  const gate = await open({
+    routes: [
+      route({ prefix: "/" }),
+      route({ prefix: "/tools", host: "console.test" }),
+      route({ prefix: "/ui", host: "shop.test" }),
+    ],
+    ...settings,
   });
-  const origin = settings.console_url ?? `http://localhost:${port}`;
-  const open = (path: string, headers: Record<string, string>): WebSocket => {
+  const { port } = gate;
+  const origin = consoleUrl ?? `http://localhost:${port}`;
+  const openSocket = (path: string, headers: Record<string, string>): WebSocket => {
     const { host } = new URL(origin);
     const own = { host, origin, "sec-fetch-site": "same-origin", ...headers };
     return new WebSocket(`ws://127.0.0.1:${port}${path}`, { headers: own });
   };
-  return { gate, port, origin, open, route, ...openConsolePage({ port, origin }) };
+  return { gate, port, origin, open: openSocket, route, ...openConsolePage({ port, origin }) };
 }
 
 /** The path that reached the upstream; undefined if the gateway or the console answered. */
@@ -77,8 +82,63 @@ function readForwarded(text: string): string | undefined {
 }
 
 for (const runtime of runtimesOfRules) {
+  const named = shareGate({ runtime, config: await describeGate({ console_url: CONSOLE }) });
+  const local = shareGate({ runtime, config: await describeGate() });
+  const startAlone =
+    (t: TestContext, settings: Settings) =>
+    async (config: Record<string, unknown>): Promise<StartedGate> =>
+      startGate(t, { runtime, config: { ...(await describeGate(settings)), ...config } });
+
+  test(`without a host of its own the console is beside the routes of this machine (${runtime.name})`, async (t) => {
+    const { gate, port, origin, ask } = await start(t, local.use);
+    assert.deepEqual(Object.keys(gate.ports), ["http"], "the console has no listener");
+    assert.equal(readForwarded((await ask("/shop")).text), "/shop");
+    const elsewhere = await ask("/ui/x", { headers: { host: `127.0.0.1:${port}` } });
+    assert.deepEqual([elsewhere.status, elsewhere.headers.location], [302, `${origin}/ui/x`]);
+    const reload = await ask("/api/v1/admin/reload", { method: "POST", headers: BEARER });
+    assert.equal(reload.status, 200, reload.text);
+    assert.equal((await ask("/console/config")).status, 200, "a reload keeps it");
+  });
+
+  test(`hosts without routes get 404 at the console's paths (${runtime.name})`, async (t) => {
+    const { ask } = await start(t, named.use, { consoleUrl: CONSOLE, routes: [] });
+    for (const path of ["/", "/ui/", "/console/config", ROUTES]) {
+      const foreign = await ask(path, { headers: { ...BEARER, host: "shop.test" } });
+      assert.equal(foreign.status, 404, path);
+    }
+    assert.equal((await ask("/console/config")).status, 200);
+  });
+
+  test(`sessions, requests and WebSockets are for the console's own page (${runtime.name})`, async (t) => {
+    const { ask, signIn, open } = await start(t, named.use, { consoleUrl: CONSOLE });
+    assert.equal((await ask(ROUTES)).status, 401);
+    const foreign = { origin: "https://shop.test", "sec-fetch-site": "cross-site" };
+    const login = { method: "POST", body: OPERATOR };
+    const refused = await ask("/console/login", { ...login, headers: foreign });
+    assert.equal(refused.status, 403);
+    assert.equal(refused.headers["set-cookie"], undefined);
+    const cookie = await signIn(OPERATOR);
+    assert.match(cookie, /^__Host-platform_console=/);
+    assert.equal((await ask(ROUTES, { headers: { cookie } })).status, 200);
+    for (const headers of [foreign, { ...foreign, "sec-fetch-site": "same-site" }]) {
+      const write = { method: "POST", headers: { ...headers, cookie }, body: {} };
+      assert.equal((await ask("/svc/gate/api/v1/admin/reload", write)).status, 403);
+    }
+    for (const path of ["/console/live", "/svc/gate/api/v1/admin/live"]) {
+      const socket = open(path, { cookie });
+      t.after(() => socket.terminate());
+      const [message] = (await once(socket, "message")) as [Buffer];
+      assert.equal(typeof (JSON.parse(String(message)) as { type: string }).type, "string", path);
+      const other = open(path, { cookie, ...foreign });
+      const [sent, { statusCode }] = await once(other, "unexpected-response");
+      assert.equal(statusCode, 403, path);
+      other.on("error", () => undefined);
+      sent.destroy();
+    }
+  });
+
   test(`a host of its own serves the console and the routes that name it, other hosts have their own paths (${runtime.name})`, async (t) => {
-    const { ask, route } = await start(t, runtime, { console_url: CONSOLE });
+    const { ask, route } = await start(t, named.use, { consoleUrl: CONSOLE });
     const forwarded = async (path: string, host: string): Promise<string | undefined> =>
       readForwarded((await ask(path, { headers: { host } })).text);
     for (const host of ["shop.test", "localhost", "console.test.evil.test", "xconsole.test"]) {
@@ -122,56 +182,8 @@ for (const runtime of runtimesOfRules) {
     assert.equal((await ask("/console/session")).status, 401);
   });
 
-  test(`without a host of its own the console is beside the routes of this machine (${runtime.name})`, async (t) => {
-    const { gate, port, origin, ask } = await start(t, runtime);
-    assert.deepEqual(Object.keys(gate.ports), ["http"], "the console has no listener");
-    assert.equal(readForwarded((await ask("/shop")).text), "/shop");
-    const elsewhere = await ask("/ui/x", { headers: { host: `127.0.0.1:${port}` } });
-    assert.deepEqual([elsewhere.status, elsewhere.headers.location], [302, `${origin}/ui/x`]);
-    const reload = await ask("/api/v1/admin/reload", { method: "POST", headers: BEARER });
-    assert.equal(reload.status, 200, reload.text);
-    assert.equal((await ask("/console/config")).status, 200, "a reload keeps it");
-  });
-
-  test(`hosts without routes get 404 at the console's paths (${runtime.name})`, async (t) => {
-    const { ask } = await start(t, runtime, { console_url: CONSOLE, routes: [] });
-    for (const path of ["/", "/ui/", "/console/config", ROUTES]) {
-      const foreign = await ask(path, { headers: { ...BEARER, host: "shop.test" } });
-      assert.equal(foreign.status, 404, path);
-    }
-    assert.equal((await ask("/console/config")).status, 200);
-  });
-
-  test(`sessions, requests and WebSockets are for the console's own page (${runtime.name})`, async (t) => {
-    const { ask, signIn, open } = await start(t, runtime, { console_url: CONSOLE });
-    assert.equal((await ask(ROUTES)).status, 401);
-    const foreign = { origin: "https://shop.test", "sec-fetch-site": "cross-site" };
-    const login = { method: "POST", body: OPERATOR };
-    const refused = await ask("/console/login", { ...login, headers: foreign });
-    assert.equal(refused.status, 403);
-    assert.equal(refused.headers["set-cookie"], undefined);
-    const cookie = await signIn(OPERATOR);
-    assert.match(cookie, /^__Host-platform_console=/);
-    assert.equal((await ask(ROUTES, { headers: { cookie } })).status, 200);
-    for (const headers of [foreign, { ...foreign, "sec-fetch-site": "same-site" }]) {
-      const write = { method: "POST", headers: { ...headers, cookie }, body: {} };
-      assert.equal((await ask("/svc/gate/api/v1/admin/reload", write)).status, 403);
-    }
-    for (const path of ["/console/live", "/svc/gate/api/v1/admin/live"]) {
-      const socket = open(path, { cookie });
-      t.after(() => socket.terminate());
-      const [message] = (await once(socket, "message")) as [Buffer];
-      assert.equal(typeof (JSON.parse(String(message)) as { type: string }).type, "string", path);
-      const other = open(path, { cookie, ...foreign });
-      const [sent, { statusCode }] = await once(other, "unexpected-response");
-      assert.equal(statusCode, 403, path);
-      other.on("error", () => undefined);
-      sent.destroy();
-    }
-  });
-
   test(`failed sign-ins are counted by the client's address, which clients cannot choose (${runtime.name})`, async (t) => {
-    const { ask } = await start(t, runtime, { trusted_proxies: ["127.0.0.1"] });
+    const { ask } = await start(t, local.use, { trusted_proxies: ["127.0.0.1"] });
     const attempt = async (headers: Record<string, string>): Promise<number> => {
       const body = { service: "gate", token: "a-wrong-token-of-some-length" };
       return (await ask("/console/login", { method: "POST", body, headers })).status;
@@ -191,7 +203,7 @@ for (const runtime of runtimesOfRules) {
   });
 
   test(`one client cannot use up the console, and its requests end (${runtime.name})`, async (t) => {
-    const { port, origin, ask } = await start(t, runtime);
+    const { port, origin, ask } = await start(t, local.use);
     const { host } = new URL(origin);
     const head = `POST /console/login HTTP/1.1\r\nHost: ${host}\r\nOrigin: ${origin}\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{`;
     const begin = async (address: string): Promise<RawClient> => {
@@ -224,10 +236,13 @@ for (const runtime of runtimesOfRules) {
   test(`people sign in and out through identity at the shared address (${runtime.name})`, async (t) => {
     const issuer = await startIssuer(t);
     issuer.claims = { aud: "platform-console" };
-    const { ask, origin, open } = await start(t, runtime, {
-      console_issuer: issuer.url,
-      console_client_secret: "a-secret-of-the-console",
-    });
+    const { ask, origin, open } = await start(
+      t,
+      startAlone(t, {
+        console_issuer: issuer.url,
+        console_client_secret: "a-secret-of-the-console",
+      }),
+    );
     const begun = await ask("/console/oidc/start?to=/ui/gateway/routes", {
       headers: { "sec-fetch-site": "none" },
     });
@@ -270,7 +285,10 @@ for (const runtime of runtimesOfRules) {
       makeAuthority(folder, "ours");
       makeCertificate(folder, "gateway", "ours");
       const files = ["gateway.pem", "gateway-key.pem"].map((name) => join(folder, name));
-      const { gate, port } = await start(t, runtime, { tls_cert: files[0], tls_key: files[1] });
+      const { gate, port } = await start(
+        t,
+        startAlone(t, { tls_cert: files[0], tls_key: files[1] }),
+      );
       assert.deepEqual(Object.keys(gate.ports), ["https"]);
       const ca = readFileSync(join(folder, "ours.pem"), "utf8");
       const origin = `https://localhost:${port}`;

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { findFreePort } from "@platform/kernel/testing";
-import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
+import { makeFolder, runtimes, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { RedisClient } from "@platform/redis";
 import { findRedisSkip, killRedis, startRedis } from "@platform/redis/testing";
 import { RateLimiter } from "../../src/filter/limit/rate-limiter.ts";
@@ -56,7 +56,9 @@ test(
       routes: [{ prefix: "/", target, rate_limit_rpm: LIMIT }],
     };
     const gates = await Promise.all(
-      [0, 1].map((at) => startGate(context, { runtime: runtimes[at % runtimes.length]!, config })),
+      [0, 1].map((at) =>
+        startGate(context, { runtime: runtimesOfRules[at % runtimesOfRules.length]!, config }),
+      ),
     );
     const agent = new Agent({ keepAlive: true, maxSockets: 16 });
     context.after(() => agent.destroy());

@@ -9,7 +9,7 @@ import { findFreePort } from "@platform/kernel/testing";
 import { findRedisSkip, killRedis, startRedis } from "@platform/redis/testing";
 import { navigate, readCookies } from "../fixture/browser.ts";
 import { waitFor } from "../fixture/condition.ts";
-import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
+import { makeFolder, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { CLIENT_ID, startIssuer } from "../fixture/oidc-issuer.ts";
 
 const EVENT = "http://schemas.openid.net/event/backchannel-logout";
@@ -39,7 +39,7 @@ test(
     const folders = [makeFolder(context), makeFolder(context), makeFolder(context)];
     const start = (at: number) =>
       startGate(context, {
-        runtime: runtimes[at % runtimes.length]!,
+        runtime: runtimesOfRules[at % runtimesOfRules.length]!,
         config,
         env,
         folder: folders[at]!,

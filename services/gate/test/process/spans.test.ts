@@ -5,8 +5,10 @@ import { Agent, type IncomingMessage, type RequestListener, createServer, get } 
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { waitFor } from "../fixture/condition.ts";
-import { type Runtime, runtimes, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
-import { readMetric } from "../fixture/metrics.ts";
+import { findFreePort } from "@platform/kernel/testing";
+import { runtimesOfRules, startGate } from "../fixture/gate-process.ts";
+import { followMetric, readMetric } from "../fixture/metrics.ts";
+import { shareGate, type StartedGate } from "../fixture/shared-gate.ts";
 
 /** Spans that an exporter keeps waiting, and those of the batch that it is sending. */
 const WAITING_MAX = 2_048 + 512;
@@ -74,17 +76,20 @@ function findText(attributes: readonly Attribute[], key: string): string {
   return value?.stringValue ?? value?.intValue ?? "";
 }
 
-async function startTraced(context: TestContext, runtime: Runtime, collector: string) {
+/** Address of the collectors of the gateways that tests share. */
+const collectorPort = await findFreePort();
+
+/** Routes `/a` to an upstream that keeps what it receives. */
+async function startTraced(
+  context: TestContext,
+  start: (config: Record<string, unknown>) => Promise<StartedGate>,
+) {
   const seen: string[] = [];
   const upstream = await startServer(context, (request, response) => {
     seen.push(String(request.headers["traceparent"]));
     response.end("ok");
   });
-  const gate = await startGate(context, {
-    runtime,
-    config: { workers: 1, routes: [{ prefix: "/a", target: upstream.url }] },
-    env: { PLATFORM_OTLP_ENDPOINT: collector },
-  });
+  const gate = await start({ workers: 1, routes: [{ prefix: "/a", target: upstream.url }] });
   return { gate, upstream, seen };
 }
 
@@ -109,16 +114,24 @@ async function sendSampled(url: string, count: number): Promise<number> {
 }
 
 for (const runtime of runtimesOfRules) {
+  const shared = shareGate({
+    runtime,
+    env: { PLATFORM_OTLP_ENDPOINT: `http://127.0.0.1:${collectorPort}` },
+  });
+
   test(`${runtime.name}: the span of a request reaches the collector under the caller's, and the upstream's would be under it`, async (context) => {
     const spans: ReceivedSpan[] = [];
-    const collector = await startCollector(context, spans);
-    const { gate, upstream, seen } = await startTraced(context, runtime, collector.url);
+    await startCollector(context, spans, collectorPort);
+    const { gate, upstream, seen } = await startTraced(context, shared.use);
+    const readDropped = await followMetric(gate.url, "platform_trace_spans_dropped_total");
     const headers = { traceparent: `00-${TRACE}-${PARENT}-01` };
     assert.equal((await fetch(`${gate.url}/a/b?secret=1`, { headers })).status, 200);
     const long = `/a/${"x".repeat(9_000)}`;
     assert.equal((await fetch(gate.url + long)).status, 200);
-    await waitFor("two spans", () => spans.length >= 2);
-    const [span, cut] = spans.toSorted((one) => (one.traceId === TRACE ? -1 : 1));
+    // Requests for metrics have spans, too.
+    const findOwn = (): ReceivedSpan[] => spans.filter(({ name }) => name === "GET /a");
+    await waitFor("two spans", () => findOwn().length >= 2);
+    const [span, cut] = findOwn().toSorted((one) => (one.traceId === TRACE ? -1 : 1));
     assert.ok(span !== undefined && cut !== undefined);
     assert.equal(span.traceId, TRACE);
     assert.equal(span.parentSpanId, PARENT);
@@ -140,7 +153,23 @@ for (const runtime of runtimesOfRules) {
       "the exported spans in the metrics",
       async () => (await readMetric(gate.url, "platform_trace_spans_exported_total")) >= 2,
     );
-    assert.equal(await readMetric(gate.url, "platform_trace_spans_dropped_total"), 0);
+    assert.equal(await readDropped(), 0);
+  });
+
+  test(`${runtime.name}: a collector that disappears delays no request, and receives spans again when it is back`, async (context) => {
+    const spans: ReceivedSpan[] = [];
+    const collector = await startCollector(context, spans, collectorPort);
+    const { gate } = await startTraced(context, shared.use);
+    await sendSampled(`${gate.url}/a`, 600);
+    await waitFor("the first batch", () => spans.length >= 512);
+    collector.stop();
+    const longestMs = await sendSampled(`${gate.url}/a`, 600);
+    assert.ok(longestMs < REQUEST_MS_MAX, `a request took ${longestMs} ms`);
+    const before = spans.length;
+    await startCollector(context, spans, collectorPort);
+    // On a busy machine the retries of the first batch may be used up; those behind it are still sent.
+    await waitFor("further spans", () => spans.length > before);
+    assert.equal(new Set(spans.map((span) => span.spanId)).size, spans.length);
   });
 
   for (const kind of ["hangs", "refuses connections"] as const) {
@@ -149,7 +178,9 @@ for (const runtime of runtimesOfRules) {
     test(`${runtime.name}: a collector that ${kind} delays no request and no stop, and the lost spans are counted`, async (context) => {
       const collector = await startServer(context, () => undefined);
       if (kind === "refuses connections") collector.stop();
-      const { gate } = await startTraced(context, runtime, collector.url);
+      const { gate } = await startTraced(context, (config) =>
+        startGate(context, { runtime, config, env: { PLATFORM_OTLP_ENDPOINT: collector.url } }),
+      );
       const extra = 600;
       const longestMs = await sendSampled(`${gate.url}/a`, WAITING_MAX + extra);
       assert.ok(longestMs < REQUEST_MS_MAX, `a request took ${longestMs} ms`);
@@ -165,19 +196,3 @@ for (const runtime of runtimesOfRules) {
     });
   }
 }
-
-test("a collector that disappears delays no request, and receives spans again when it is back", async (context) => {
-  const spans: ReceivedSpan[] = [];
-  const collector = await startCollector(context, spans);
-  const { gate } = await startTraced(context, runtimes[0]!, collector.url);
-  await sendSampled(`${gate.url}/a`, 600);
-  await waitFor("the first batch", () => spans.length >= 512);
-  collector.stop();
-  const longestMs = await sendSampled(`${gate.url}/a`, 600);
-  assert.ok(longestMs < REQUEST_MS_MAX, `a request took ${longestMs} ms`);
-  const before = spans.length;
-  await startCollector(context, spans, collector.port);
-  // On a busy machine the retries of the first batch may be used up; those behind it are still sent.
-  await waitFor("further spans", () => spans.length > before);
-  assert.equal(new Set(spans.map((span) => span.spanId)).size, spans.length);
-});

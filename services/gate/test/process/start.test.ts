@@ -4,32 +4,22 @@ import { existsSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
-import { makeFolder, runtimes, spawnGate, startGate } from "../fixture/gate-process.ts";
+import {
+  makeFolder,
+  runtimes,
+  runtimesOfRules,
+  spawnGate,
+  startGate,
+} from "../fixture/gate-process.ts";
 
 const route = { prefix: "/a", target: "http://127.0.0.1:1" };
 
 /** Configurations that stop the start, and all that is said about them (FOLDER stands for the test's folder). */
-const refused: [why: string, config: Record<string, unknown> | string, says: string][] = [
+const refused: [why: string, config: string, says: string][] = [
   [
     "an unknown key",
     '{\n  "routs": []\n}',
     'FOLDER/gate.json:2:3: routs: unknown key; did you mean "routes"?',
-  ],
-  ["broken JSON", '{\n  "addr": \n}', "FOLDER/gate.json:3:1: expected a value"],
-  [
-    "a bad address",
-    '{"addr": "nine"}',
-    'FOLDER/gate.json:1:10: addr: "nine" is not allowed: expected an address such as ":8080", "8080", "host:8080" or "[::1]:8080"',
-  ],
-  [
-    "a field that is not built yet",
-    '{"routes": [{"prefix": "/a", "target": "http://t", "pii_redact": true}]}',
-    "FOLDER/gate.json:1:66: routes[0].pii_redact: true is not allowed: not available yet",
-  ],
-  [
-    "a wrong number",
-    '{"max_headers": 3}',
-    "FOLDER/gate.json:1:17: max_headers: 3 is not allowed: expected an integer from 16 to 4096",
   ],
   [
     "a certificate that is not there",
@@ -43,7 +33,7 @@ const refused: [why: string, config: Record<string, unknown> | string, says: str
   ],
 ];
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   test(`${runtime.name}: an invalid configuration stops the start with one message and exit code 2`, async (context) => {
     await Promise.all(
       refused.map(async ([why, config, says]) => {
@@ -72,10 +62,10 @@ for (const runtime of runtimes) {
   });
 
   test(`${runtime.name}: a second gateway on the port does not start, and the first continues`, async (context) => {
-    const first = await startGate(context, { runtime, config: { workers: 2, routes: [route] } });
+    const first = await startGate(context, { runtime, config: { workers: 1, routes: [route] } });
     const second = spawnGate(context, {
       runtime,
-      config: { addr: `127.0.0.1:${first.port}`, workers: 2 },
+      config: { addr: `127.0.0.1:${first.port}`, workers: 1 },
     });
     const { code, stdout } = await second.ended;
     assert.equal(code, 1);
@@ -93,7 +83,7 @@ test("a port in use stops the start with an error that names it", async (context
   const { port } = server.address() as AddressInfo;
   const gate = spawnGate(context, {
     runtime: node ?? assert.fail(),
-    config: { addr: `127.0.0.1:${port}` },
+    config: { addr: `127.0.0.1:${port}`, workers: 1 },
   });
   const { code, stdout } = await gate.ended;
   assert.equal(code, 1);
@@ -142,5 +132,5 @@ test("a damaged overlay stops the start with a remedy that works", async (contex
   assert.match(stopped.stderr, /gate\.json\.overlay\.json is not usable: .*overlay clear/);
   await spawnGate(context, { runtime, folder, args: ["overlay", "clear"] }).ended;
   assert.ok(!existsSync(overlay));
-  await startGate(context, { runtime, folder, config: {} });
+  await startGate(context, { runtime, folder, config: { workers: 1 } });
 });

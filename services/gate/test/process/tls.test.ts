@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { type TLSSocket, connect } from "node:tls";
 import { waitFor } from "../fixture/condition.ts";
 import { opensslSkip as skip } from "../fixture/certificates.ts";
-import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
+import { makeFolder, runtimes, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 
 function makeCertificate(folder: string, name: string, keyName = "key.pem"): void {
   const args = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -addext".split(
@@ -39,7 +39,7 @@ async function readName(port: number): Promise<string> {
   return String(subject.CN);
 }
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   test(
     `${runtime.name}: a certificate is swapped under open connections, a broken one is refused`,
     {

@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { test, type TestContext } from "node:test";
-import { runtimes, startGate } from "../fixture/gate-process.ts";
+import { runtimes } from "../fixture/gate-process.ts";
 import { serve } from "../fixture/serve.ts";
+import { shareGate } from "../fixture/shared-gate.ts";
 
 async function startUpstream(context: TestContext): Promise<string> {
   const server = createServer((request, response) => {
@@ -27,7 +28,9 @@ async function ask(url: string, init: RequestInit = {}) {
 const readSeen = async (url: string, init: RequestInit = {}) =>
   JSON.parse((await ask(url, init)).text) as Seen;
 
+// The one short test that starts the gateway on each runtime.
 for (const runtime of runtimes) {
+  const shared = shareGate({ runtime });
   const start = async (
     context: TestContext,
     routes: Record<string, unknown>[],
@@ -40,7 +43,7 @@ for (const runtime of runtimes) {
         "redirect" in route || "respond" in route ? route : { target, ...route },
       ),
     };
-    return startGate(context, { runtime, config });
+    return shared.use(config);
   };
 
   test(`CORS answers preflights before authentication, and replaces the upstream's fields (${runtime.name})`, async (context) => {

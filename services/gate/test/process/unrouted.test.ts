@@ -1,17 +1,17 @@
 // Requests that the gateway itself answers: no route, the index page, documentation, metrics, and their log.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
-import { request } from "node:http";
+import { createServer, request } from "node:http";
 import { join } from "node:path";
-import { test, type TestContext } from "node:test";
-import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
+import { test } from "node:test";
+import { makeFolder, runtimes } from "../fixture/gate-process.ts";
+import { serve } from "../fixture/serve.ts";
+import { shareGate } from "../fixture/shared-gate.ts";
 
-const [runtime] = runtimes;
 const TOKEN = "an-operator-token-of-some-length";
 const METRICS_TOKEN = "a-metrics-token-of-some-length";
 
-const start = (context: TestContext, config: Record<string, unknown>) =>
-  startGate(context, { runtime: runtime!, config });
+const gate = shareGate({ runtime: runtimes[0]!, config: { workers: 1, routes: [] } });
 
 // Unlike fetch, it sends any Host.
 function ask(url: string, headers: Record<string, string> = {}): Promise<number> {
@@ -25,10 +25,44 @@ function ask(url: string, headers: Record<string, string> = {}): Promise<number>
   });
 }
 
-test("a request without a route is a 502, or a 404 with no_route_status", async (t) => {
-  const plain = await start(t, {});
+// First, while no other test has used up the lines of the log.
+test("a flood of errors is logged with at most 20 lines a second and worker, and the rest is counted", async () => {
+  const { url, lines, waitForLine } = await gate.use({});
+  const isRefusal = ({ msg }: { msg: string }): boolean => msg === "request refused";
+  const before = lines().filter(isRefusal).length;
+  await Promise.all(Array.from({ length: 200 }, () => ask(`${url}/nowhere`)));
+  await new Promise((resolve) => setTimeout(resolve, 1100));
+  const first = lines().filter(isRefusal).length - before;
+  assert.ok(first >= 20 && first <= 60, String(first));
+  await ask(`${url}/nowhere`);
+  const line = await waitForLine(({ omitted_lines: omitted }) => Number(omitted) > 0);
+  assert.ok(Number(line["omitted_lines"]) >= 140 - first);
+});
+
+test("every error that the gateway responds with is logged with its trace id", async () => {
+  const { url, waitForLine } = await gate.use({
+    routes: [{ prefix: "/down", target: "http://127.0.0.1:1" }],
+  });
+  for (const [path, status, code] of [
+    ["/nowhere", 502, "route_not_found"],
+    ["/down/x", 502, "upstream_unreachable"],
+    ["/nul%00", 400, "bad_request"],
+  ] as const) {
+    const answer = await fetch(`${url}${path}`);
+    assert.equal(answer.status, status);
+    const { trace_id: traceId } = (await answer.json()) as { trace_id: string };
+    assert.match(traceId, /^[0-9a-f]{32}$/);
+    const line = await waitForLine(({ trace_id }) => trace_id === traceId);
+    assert.equal(line["level"], status >= 500 ? "warn" : "info");
+    assert.deepEqual([line["code"], line["status"], line["path"]], [code, status, path]);
+    assert.equal(line["method"], "GET");
+  }
+});
+
+test("a request without a route is a 502, or a 404 with no_route_status", async () => {
+  const plain = await gate.use({});
   assert.equal(await ask(`${plain.url}/nowhere`), 502);
-  const chosen = await start(t, { no_route_status: 404 });
+  const chosen = await gate.use({ no_route_status: 404 });
   const answer = await fetch(`${chosen.url}/nowhere`);
   assert.equal(answer.status, 404);
   assert.equal(((await answer.json()) as { code: string }).code, "not_found");
@@ -37,7 +71,7 @@ test("a request without a route is a 502, or a 404 with no_route_status", async 
 test("the index page and the page of the documentation are open to this machine only", async (t) => {
   const index = join(makeFolder(t), "index.html");
   writeFileSync(index, "<title>what runs</title>");
-  const { url } = await start(t, {
+  const { url } = await gate.use({
     auth_token: TOKEN,
     metrics_token: METRICS_TOKEN,
     index_file: index,
@@ -76,8 +110,8 @@ test("the index page and the page of the documentation are open to this machine 
     assert.equal(await ask(`${url}${path}`, bearer), 401, "the token is for metrics only");
 });
 
-test("without auth_token, metrics and documentation are open to this machine only", async (t) => {
-  const { url } = await start(t, {});
+test("without auth_token, metrics and documentation are open to this machine only", async () => {
+  const { url } = await gate.use({});
   for (const path of ["/metrics", "/api/docs", "/api/docs/openapi.json"]) {
     assert.equal(await ask(`${url}${path}`), 200, path);
     assert.equal(await ask(`${url}${path}`, { forwarded: "for=192.0.2.1" }), 403, path);
@@ -87,40 +121,8 @@ test("without auth_token, metrics and documentation are open to this machine onl
 test("a route for / wins over the index page", async (t) => {
   const index = join(makeFolder(t), "index.html");
   writeFileSync(index, "index");
-  const target = await start(t, { no_route_status: 404 });
-  const routes = [{ prefix: "/", target: target.url }];
-  const { url } = await start(t, { index_file: index, routes });
+  const upstream = createServer((_request, response) => response.writeHead(404).end());
+  const routes = [{ prefix: "/", target: await serve(t, upstream) }];
+  const { url } = await gate.use({ index_file: index, routes });
   assert.equal(await ask(url), 404);
-});
-
-test("every error that the gateway responds with is logged with its trace id", async (t) => {
-  const gate = await start(t, {
-    routes: [{ prefix: "/down", target: "http://127.0.0.1:1" }],
-  });
-  for (const [path, status, code] of [
-    ["/nowhere", 502, "route_not_found"],
-    ["/down/x", 502, "upstream_unreachable"],
-    ["/nul%00", 400, "bad_request"],
-  ] as const) {
-    const answer = await fetch(`${gate.url}${path}`);
-    assert.equal(answer.status, status);
-    const { trace_id: traceId } = (await answer.json()) as { trace_id: string };
-    assert.match(traceId, /^[0-9a-f]{32}$/);
-    const line = await gate.waitForLine(({ trace_id }) => trace_id === traceId);
-    assert.equal(line["level"], status >= 500 ? "warn" : "info");
-    assert.deepEqual([line["code"], line["status"], line["path"]], [code, status, path]);
-    assert.equal(line["method"], "GET");
-  }
-});
-
-test("a flood of errors is logged with at most 20 lines a second and worker, and the rest is counted", async (t) => {
-  const gate = await start(t, { workers: 1 });
-  await Promise.all(Array.from({ length: 200 }, () => ask(`${gate.url}/nowhere`)));
-  const isRefusal = ({ msg }: { msg: string }): boolean => msg === "request refused";
-  await new Promise((resolve) => setTimeout(resolve, 1100));
-  const first = gate.lines().filter(isRefusal).length;
-  assert.ok(first >= 20 && first <= 60, String(first));
-  await ask(`${gate.url}/nowhere`);
-  const line = await gate.waitForLine(({ omitted_lines: omitted }) => Number(omitted) > 0);
-  assert.ok(Number(line["omitted_lines"]) >= 140 - first);
 });

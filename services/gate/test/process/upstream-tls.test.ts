@@ -9,7 +9,12 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { TLSSocket } from "node:tls";
 import { makeAuthority, makeCertificate, opensslSkip as skip } from "../fixture/certificates.ts";
-import { type GateProcess, makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
+import {
+  type GateProcess,
+  makeFolder,
+  runtimesOfRules,
+  startGate,
+} from "../fixture/gate-process.ts";
 
 /** Answers with the name in the client's certificate; without one by `ours` the handshake fails. */
 async function startUpstream(context: TestContext, folder: string, identity: string) {
@@ -68,7 +73,7 @@ async function reload(gate: GateProcess): Promise<string> {
   return gate.lines().findLast(isOutcome)?.msg ?? "";
 }
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   test(
     `${runtime.name}: TLS on both sides: the upstream sees the client certificate of the route, and its successor after a reload`,
     { skip },

@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { Agent, createServer, get } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { runtimes, startGate } from "../fixture/gate-process.ts";
+import { runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 
 const workers = 3;
 /** So many that one worker gets none of them once in 10^15 runs. */
 const clients = 90;
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   test(`${runtime.name}: all workers accept connections on one port`, async (context) => {
     let connections = 0;
     const upstream = createServer({ keepAliveTimeout: 60_000 }, (_request, answer) => {

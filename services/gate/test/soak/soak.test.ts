@@ -7,7 +7,7 @@ import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { findFreePort } from "@platform/kernel/testing";
 import { findRedisSkip, startRedis } from "@platform/redis/testing";
-import { makeFolder, type Runtime, runtimes, startGate } from "../fixture/gate-process.ts";
+import { makeFolder, type Runtime, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { readMetric } from "../fixture/metrics.ts";
 import { startIssuer } from "../fixture/oidc-issuer.ts";
 import { waitFor } from "../fixture/condition.ts";
@@ -151,7 +151,7 @@ async function soak(context: TestContext, runtime: Runtime): Promise<void> {
     assert.ok(growth <= GROWTH_MIB_PER_MINUTE_MAX[runtime.name], `${growth} MiB per minute`);
 }
 
-for (const runtime of runtimes) {
+for (const runtime of runtimesOfRules) {
   test(
     `through ${SECONDS} s of faults only the requests fail that must (${runtime.name})`,
     { skip: findRedisSkip(), timeout: SECONDS * 1_000 + 240_000 },
