@@ -19,8 +19,91 @@ function relayUrl(port: number): string {
   return `ws://127.0.0.1:${port}/ws/connect`;
 }
 
+// Tests share it until the one that stops it.
+const relay = await startRelayProgram(cleanup, makeFolder(cleanup));
+
+test("a stopped client is answered for with 502 soon, and serves again after it continues", async () => {
+  const local = await startLocal(cleanup, (_request, response) => response.end("awake"));
+  const args = [`127.0.0.1:${local}`, "-s", "sleepy", "-r", relayUrl(relay.port), "-i", "0"];
+  const client = runProgram(cleanup, args, { PLATFORM_TUNNEL_DATA_DIR: makeFolder(cleanup) });
+  const host = "sleepy.localhost";
+  await until(async () => (await fetchText(relay.port, host)) === "awake");
+  client.child.kill("SIGSTOP");
+  const startedMs = performance.now();
+  const pending = await send({ port: relay.port, host });
+  assert.equal(pending.status, 502);
+  assert.equal(pending.headers["x-platform-tunnel-error"], "client_unresponsive");
+  assert.ok(performance.now() - startedMs < 25_000, "a waiting request fails within seconds");
+  const againMs = performance.now();
+  assert.equal((await send({ port: relay.port, host })).status, 502);
+  // A request that waited for the client would take five seconds and more.
+  assert.ok(performance.now() - againMs < 4_000, "further ones fail immediately");
+  client.child.kill("SIGCONT");
+  const continuedMs = performance.now();
+  await until(async () => (await fetchText(relay.port, host)) === "awake");
+  assert.ok(performance.now() - continuedMs < 30_000);
+  client.child.kill("SIGKILL");
+  await client.exit;
+});
+
+test("several tunnels from a YAML file share one connection, folders included", async () => {
+  const one = await startLocal(cleanup, (_request, response) => response.end("one"));
+  const folder = makeFolder(cleanup);
+  mkdirSync(join(folder, "site", "sub"), { recursive: true });
+  writeFileSync(join(folder, "site", "index.html"), "<h1>home</h1>");
+  writeFileSync(join(folder, "site", "sub", "a.txt"), "0123456789");
+  writeFileSync(join(folder, "site", ".secret"), "hidden");
+  writeFileSync(
+    join(folder, "tunnels.yaml"),
+    `relay: ${relayUrl(relay.port)}
+tunnels:
+  - port: "${one}"
+    subdomain: first
+  - target: ./site
+    subdomain: site
+  - port: 9
+    subdomain: www
+`,
+  );
+  const client = runProgram(
+    cleanup,
+    ["client", "--config", "tunnels.yaml", "-i", "0"],
+    { PLATFORM_TUNNEL_DATA_DIR: makeFolder(cleanup) },
+    folder,
+  );
+  await until(() => client.out().includes("refused"));
+  assert.match(client.out(), /refused: The subdomain www is reserved\. +-> 9/);
+  const { port } = relay;
+  assert.equal(await fetchText(port, "first.localhost"), "one");
+  assert.equal(await fetchText(port, "site.localhost"), "<h1>home</h1>");
+  const range = await send({
+    port,
+    host: "site.localhost",
+    path: "/sub/a.txt",
+    headers: { range: "bytes=2-4" },
+  });
+  assert.deepEqual([range.status, range.body.toString()], [206, "234"]);
+  for (const path of ["/.secret", "/../tunnels.yaml", "/%2e%2e/tunnels.yaml", "/sub/", "/none"]) {
+    assert.equal((await send({ port, host: "site.localhost", path })).status, 404, path);
+  }
+  const metrics = await send({ port, host: "localhost", path: "/metrics" });
+  assert.match(metrics.body.toString(), /^platform_tunnel_active_connections 1$/m);
+});
+
+test("--subdomain git is the current branch", async () => {
+  const folder = makeFolder(cleanup);
+  execFileSync("git", ["init", "-q", "-b", "feature/New_Login"], { cwd: folder });
+  const client = runProgram(
+    cleanup,
+    ["3000", "-s", "git", "-r", relayUrl(relay.port), "-i", "0"],
+    { PLATFORM_TUNNEL_DATA_DIR: makeFolder(cleanup) },
+    folder,
+  );
+  await until(() => client.out().includes("http://feature-new-login.localhost"));
+});
+
+// Stops the relay: after the tests that share it.
 test("the client prints its address and one line per request: time, method, path, status, duration", async () => {
-  const relay = await startRelayProgram(cleanup, makeFolder(cleanup));
   const local = await startLocal(cleanup, (request, response) => {
     response.statusCode = request.url === "/missing" ? 404 : 200;
     response.end("hello");
@@ -77,87 +160,6 @@ test("after a relay was killed and restarted, the client is back under the same 
   client.child.kill("SIGKILL");
   await client.exit;
   await until(async () => (await send({ port: relay.port, host })).status === 502);
-});
-
-test("a stopped client is answered for with 502 soon, and serves again after it continues", async () => {
-  const relay = await startRelayProgram(cleanup, makeFolder(cleanup));
-  const local = await startLocal(cleanup, (_request, response) => response.end("awake"));
-  const args = [`127.0.0.1:${local}`, "-s", "sleepy", "-r", relayUrl(relay.port), "-i", "0"];
-  const client = runProgram(cleanup, args, { PLATFORM_TUNNEL_DATA_DIR: makeFolder(cleanup) });
-  const host = "sleepy.localhost";
-  await until(async () => (await fetchText(relay.port, host)) === "awake");
-  client.child.kill("SIGSTOP");
-  const startedMs = performance.now();
-  const pending = await send({ port: relay.port, host });
-  assert.equal(pending.status, 502);
-  assert.equal(pending.headers["x-platform-tunnel-error"], "client_unresponsive");
-  assert.ok(performance.now() - startedMs < 25_000, "a waiting request fails within seconds");
-  const againMs = performance.now();
-  assert.equal((await send({ port: relay.port, host })).status, 502);
-  // A request that waited for the client would take five seconds and more.
-  assert.ok(performance.now() - againMs < 4_000, "further ones fail immediately");
-  client.child.kill("SIGCONT");
-  const continuedMs = performance.now();
-  await until(async () => (await fetchText(relay.port, host)) === "awake");
-  assert.ok(performance.now() - continuedMs < 30_000);
-});
-
-test("several tunnels from a YAML file share one connection, folders included", async () => {
-  const relay = await startRelayProgram(cleanup, makeFolder(cleanup));
-  const one = await startLocal(cleanup, (_request, response) => response.end("one"));
-  const folder = makeFolder(cleanup);
-  mkdirSync(join(folder, "site", "sub"), { recursive: true });
-  writeFileSync(join(folder, "site", "index.html"), "<h1>home</h1>");
-  writeFileSync(join(folder, "site", "sub", "a.txt"), "0123456789");
-  writeFileSync(join(folder, "site", ".secret"), "hidden");
-  writeFileSync(
-    join(folder, "tunnels.yaml"),
-    `relay: ${relayUrl(relay.port)}
-tunnels:
-  - port: "${one}"
-    subdomain: first
-  - target: ./site
-    subdomain: site
-  - port: 9
-    subdomain: www
-`,
-  );
-  const client = runProgram(
-    cleanup,
-    ["client", "--config", "tunnels.yaml", "-i", "0"],
-    { PLATFORM_TUNNEL_DATA_DIR: makeFolder(cleanup) },
-    folder,
-  );
-  await until(() => client.out().includes("refused"));
-  assert.match(client.out(), /refused: The subdomain www is reserved\. +-> 9/);
-  const { port } = relay;
-  assert.equal(await fetchText(port, "first.localhost"), "one");
-  assert.equal(await fetchText(port, "site.localhost"), "<h1>home</h1>");
-  const range = await send({
-    port,
-    host: "site.localhost",
-    path: "/sub/a.txt",
-    headers: { range: "bytes=2-4" },
-  });
-  assert.deepEqual([range.status, range.body.toString()], [206, "234"]);
-  for (const path of ["/.secret", "/../tunnels.yaml", "/%2e%2e/tunnels.yaml", "/sub/", "/none"]) {
-    assert.equal((await send({ port, host: "site.localhost", path })).status, 404, path);
-  }
-  const metrics = await send({ port, host: "localhost", path: "/metrics" });
-  assert.match(metrics.body.toString(), /^platform_tunnel_active_connections 1$/m);
-});
-
-test("--subdomain git is the current branch", async () => {
-  const relay = await startRelayProgram(cleanup, makeFolder(cleanup));
-  const folder = makeFolder(cleanup);
-  execFileSync("git", ["init", "-q", "-b", "feature/New_Login"], { cwd: folder });
-  const client = runProgram(
-    cleanup,
-    ["3000", "-s", "git", "-r", relayUrl(relay.port), "-i", "0"],
-    { PLATFORM_TUNNEL_DATA_DIR: makeFolder(cleanup) },
-    folder,
-  );
-  await until(() => client.out().includes("http://feature-new-login.localhost"));
 });
 
 const USAGE: readonly (readonly [string, readonly string[], RegExp])[] = [

@@ -12,9 +12,9 @@ import { makeFolder, startRelayProgram, type Program } from "../fixture/programs
 import { Cleanup, send, startTestClient, until } from "../fixture/stage.ts";
 
 const longSeconds = Number(process.env["PLATFORM_TUNNEL_SOAK_SECONDS"] ?? 0);
-const SECONDS = longSeconds || 12;
+const SECONDS = longSeconds || 5;
 const TUNNELS = longSeconds > 0 ? 200 : 40;
-const WARM_UP_SECONDS = longSeconds > 0 ? 60 : 4;
+const WARM_UP_SECONDS = longSeconds > 0 ? 60 : 3;
 const SETTLE_MS = longSeconds > 0 ? 15_000 : 1_000;
 const OPEN_FILES_SLACK = 8;
 const MEMORY_GROWTH_MAX = 1.25;
