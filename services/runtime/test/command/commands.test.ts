@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { before, test } from "node:test";
+import { after, before, test } from "node:test";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
@@ -12,6 +12,7 @@ import {
   ListBucketsCommand,
   PutObjectCommand,
 } from "@aws-sdk/client-s3";
+import { openCommandLine } from "../fixture/collect-answers.ts";
 import {
   anyPort,
   find,
@@ -33,11 +34,14 @@ before(async () => {
   started = await up.waitFor(findStarted);
 });
 
+// One process for most commands: each would load the same modules.
+const commandLine = openCommandLine();
+after(() => commandLine.close());
+
 /** Runs a command to its end. */
 async function platform(...args: string[]) {
-  const program = run([...args, "--data", data]);
-  const code = await program.exit;
-  return { code, ...program.output() };
+  const { exitCode: code, out, err } = await commandLine.call([...args, "--data", data]);
+  return { code, out, err };
 }
 
 test("status shows every service as up, as a table and as JSON", async () => {

@@ -2,9 +2,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import { anyPort, find, findStarted, makeFolder, run } from "../fixture/platform-process.ts";
-
-const admin = { username: "root", password: "correct horse battery staple" };
+import { find } from "../fixture/platform-process.ts";
+import { joinPlatform, readCredentials } from "./running-platform.ts";
 
 interface Listener {
   name: string;
@@ -12,16 +11,14 @@ interface Listener {
 }
 
 test("figures, conditions and live updates of all services with one token", async () => {
-  const up = run(["up", "--json", "--data", makeFolder(), ...anyPort], {
-    PLATFORM_AUTH_ADMIN_USER: admin.username,
-    PLATFORM_AUTH_ADMIN_PASSWORD: admin.password,
-  });
-  const started = await up.waitFor(findStarted);
+  const platform = await joinPlatform();
+  const { started } = platform;
+  const password = readCredentials(platform)["PLATFORM_AUTH_ADMIN_PASSWORD"];
   const auth = find(started, "auth");
   const login = await fetch(`${auth.url}/api/v1/auth/login`, {
     method: "POST",
     headers: { "content-type": "application/json" },
-    body: JSON.stringify(admin),
+    body: JSON.stringify({ username: "root", password }),
   });
   const { access_token: token } = (await login.json()) as { access_token: string };
   const vault = find(started, "vault") as unknown as { listeners: Listener[] };
@@ -55,8 +52,6 @@ test("figures, conditions and live updates of all services with one token", asyn
     const { values } = (await get("series", headers)).body;
     assert.ok(values.memory > 1_000_000, name);
   }
-  up.child.kill("SIGTERM");
-  assert.equal(await up.exit, 0, up.output().out);
 });
 
 /** The types of the first two messages. */

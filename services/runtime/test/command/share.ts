@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { createServer, get } from "node:http";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
 import { after, test } from "node:test";
-import { anyPort, find, findStarted, makeFolder, run } from "../fixture/platform-process.ts";
+import { find, makeFolder, run } from "../fixture/platform-process.ts";
+import { joinPlatform } from "./running-platform.ts";
 
 const local = createServer((_request, response) => response.end("shared")).listen(0, "127.0.0.1");
 after(() => local.close());
@@ -20,9 +20,7 @@ function fetchText(port: number, host: string): Promise<string> {
 }
 
 test("a local port gets a public address with one command", async () => {
-  const data = join(makeFolder(), "data");
-  const up = run(["up", "--data", data, "--only", "tunnel", "--json", ...anyPort]);
-  const started = await up.waitFor(findStarted);
+  const { started, data } = await joinPlatform();
   const port = Number(new URL(find(started, "tunnel").url).port);
   const { port: localPort } = local.address() as AddressInfo;
   const share = run(["share", `127.0.0.1:${localPort}`, "--data", data, "--subdomain", "demo"], {
@@ -33,6 +31,4 @@ test("a local port gets a public address with one command", async () => {
   assert.equal(await fetchText(port, "demo.localhost"), "shared");
   share.child.kill("SIGTERM");
   assert.equal(await share.exit, 0);
-  up.child.kill("SIGTERM");
-  assert.equal(await up.exit, 0);
 });

@@ -1,19 +1,12 @@
 // Events of buckets reach messaging over STOMP, without anything to configure.
 import assert from "node:assert/strict";
 import { execFile, execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import {
-  anyPort,
-  find,
-  findStarted,
-  makeFolder,
-  parseEnv,
-  run,
-} from "../fixture/platform-process.ts";
+import { find, makeFolder } from "../fixture/platform-process.ts";
+import { joinPlatform, readCredentials, startPlatform, stopPlatform } from "./running-platform.ts";
 
 /** A certificate for localhost that signs itself, as the environment of messaging. */
 function makeCertificate(): Record<string, string> {
@@ -33,16 +26,14 @@ async function curl(...args: string[]): Promise<string> {
   return stdout;
 }
 
-for (const [title, makeEnv] of [
-  ["", () => ({})],
-  [" with a certificate", makeCertificate],
+for (const [title, start] of [
+  ["", joinPlatform],
+  [" with a certificate", () => startPlatform(["--only", "storage,messaging"], makeCertificate())],
 ] as const) {
   test(`a subscription with the URL stomp://platform publishes to a topic of messaging${title}`, async () => {
-    const data = makeFolder();
-    const args = ["up", "--json", "--only", "storage,messaging", "--data", data, ...anyPort];
-    const up = run(args, makeEnv());
-    const started = await up.waitFor(findStarted);
-    const credentials = parseEnv(readFileSync(join(data, "credentials.env"), "utf8"));
+    const platform = await start();
+    const { started } = platform;
+    const credentials = readCredentials(platform);
     const user = `${credentials["STORE_ACCESS_KEY_ID"]}:${credentials["STORE_SECRET_ACCESS_KEY"]}`;
     const put = async (path: string, body: string) => {
       const signed = ["--aws-sigv4", "aws:amz:us-east-1:s3", "-u", user];
@@ -64,7 +55,6 @@ for (const [title, makeEnv] of [
       text = await curl("-H", token, `${url}/api/v1/tail?topic=store.photos`);
     }
     assert.match(text, /objstore:ObjectCreated:Put/);
-    up.child.kill("SIGTERM");
-    assert.equal(await up.exit, 0);
+    if (start !== joinPlatform) await stopPlatform(platform);
   });
 }

@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { findFreePort } from "@platform/kernel/testing";
-import { anyPort, find, findStarted, makeFolder, run } from "../fixture/platform-process.ts";
+import { find, makeFolder } from "../fixture/platform-process.ts";
+import { joinPlatform } from "./running-platform.ts";
 
 const hasPrometheus = spawnSync("prometheus", ["--version"]).status === 0;
 const isRequired = process.env["PLATFORM_TEST_PEERS"] === "required";
@@ -32,9 +33,7 @@ test(
   { skip },
   async (t) => {
     const base = makeFolder();
-    const data = join(base, "data");
-    const up = run(["up", "--json", "--data", data, ...anyPort]);
-    const started = await up.waitFor(findStarted);
+    const { started, data } = await joinPlatform();
     const config = join(base, "prometheus.yml");
     const scrape = readFileSync(join(data, "prometheus.yml"), "utf8");
     writeFileSync(config, `global: { scrape_interval: 1s }\n${scrape}`);
@@ -94,7 +93,5 @@ test(
       if (found.result.length === 0 && !MAY_BE_EMPTY.test(expression)) empty.push(expression);
     }
     assert.deepEqual(empty, []);
-    up.child.kill("SIGTERM");
-    assert.equal(await up.exit, 0, up.output().out);
   },
 );

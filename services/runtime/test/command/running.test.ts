@@ -1,0 +1,11 @@
+// Services of a running platform with each other, with Prometheus and with a tunnel, on one platform. The admin feeds come
+// first: they require one without conditions.
+import { after } from "node:test";
+import { endPlatform } from "./running-platform.ts";
+import "./admin-feeds.ts";
+import "./dashboard.ts";
+import "./mail.ts";
+import "./share.ts";
+import "./events.ts";
+
+after(endPlatform);
