@@ -1,43 +1,18 @@
 // Unsaved text of an editor in Chromium: kept unless the user leaves it, by link, key, history, palette, and a new document.
 import assert from "node:assert/strict";
-import { after, before, test, type TestContext } from "node:test";
-import type { Browser } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { runtimes, startGate } from "../../../services/gate/test/fixture/gate-process.ts";
-import {
-  checkPage,
-  LOOKS,
-  openConsole,
-  takePicture,
-  type ConsolePage,
-  type Look,
-} from "./chromium.ts";
+import { test, type TestContext } from "node:test";
+import { chromiumSkip } from "@platform/kernel/testing";
+import { checkPage, LOOKS, takePicture, type ConsolePage, type Look } from "./chromium.ts";
+import { ask, joinGateway, openGateway } from "./gateway-alone.ts";
 
-const TOKEN = "operator-token";
 const PATH = "/gateway/routes/%2Forders/edit";
 const TITLE = "Leave without saving?";
 
-let browser: Browser;
-
-before(async () => {
-  if (chromiumSkip === false) browser = await startChromium();
-});
-after(() => browser?.close());
-
 /** Opens the editor of a route after the list of routes. */
 async function openEditor(t: TestContext, look: Look): Promise<ConsolePage> {
-  const gate = await startGate(t, {
-    runtime: runtimes[0]!,
-    config: { routes: [{ prefix: "/orders", target: "http://127.0.0.1:9" }] },
-    env: { PLATFORM_GATE_AUTH_TOKEN: TOKEN, PLATFORM_GATE_CONSOLE_ADDR: "127.0.0.1:0" },
-  });
-  const url = `http://localhost:${gate.ports["console"]}`;
-  const opened = await openConsole(t, browser, {
-    url,
-    token: TOKEN,
-    look,
-    path: "/gateway/routes",
-  });
+  const gate = await joinGateway();
+  await ask(gate, "POST", "/routes", { prefix: "/orders", target: "http://127.0.0.1:9" });
+  const opened = await openGateway(t, gate, look, "/gateway/routes");
   const { page } = opened;
   await page.locator("main").getByRole("link", { name: "/orders" }).click();
   await page.getByRole("link", { name: "Edit" }).click();

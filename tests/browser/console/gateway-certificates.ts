@@ -1,27 +1,22 @@
 // Certificates of the gateway in Chromium: their end, by shape, word and colour, and the chosen one.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test, type TestContext } from "node:test";
-import type { Browser } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import {
-  makeFolder,
-  runtimes,
-  startGate,
-} from "../../../services/gate/test/fixture/gate-process.ts";
-import { checkPage, HOSTILE, LOOKS, openConsole, takePicture } from "./chromium.ts";
+import { after, test } from "node:test";
+import { chromiumSkip } from "@platform/kernel/testing";
+import { checkPage, HOSTILE, LOOKS, takePicture } from "./chromium.ts";
+import { ask, joinGateway, openGateway, type Gateway } from "./gateway-alone.ts";
 
-const TOKEN = "operator-token";
-let browser: Browser;
+const PATH = "/gateway/certificates";
+/** Kept while the gateway runs, which reads them with each change. */
+const folder = mkdtempSync(join(tmpdir(), "console-certificates-"));
 
-before(async () => {
-  if (chromiumSkip === false) browser = await startChromium();
-});
-after(() => browser?.close());
+after(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Writes a self-signed certificate that is valid for some days. */
-function makeCertificate(folder: string, name: string, days: number): string {
+function makeCertificate(name: string, days: number): string {
   const file = join(folder, `${name}.pem`);
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-keyout", "/dev/null"];
   const subject = ["-subj", `/CN=${name}/O=${HOSTILE.slice(0, 20).replaceAll("/", "")}`];
@@ -33,18 +28,17 @@ function makeCertificate(folder: string, name: string, days: number): string {
   return file;
 }
 
-async function startWithCertificates(t: TestContext): Promise<string> {
-  const folder = makeFolder(t);
-  const routes = [
-    { prefix: "/long", root_ca_path: makeCertificate(folder, "long", 400) },
-    { prefix: "/soon", root_ca_path: makeCertificate(folder, "soon", 5) },
-  ].map((route) => ({ ...route, target: "https://127.0.0.1:9" }));
-  const gate = await startGate(t, {
-    runtime: runtimes[0]!,
-    config: { routes },
-    env: { PLATFORM_GATE_AUTH_TOKEN: TOKEN, PLATFORM_GATE_CONSOLE_ADDR: "127.0.0.1:0" },
-  });
-  return `http://localhost:${gate.ports["console"]}`;
+/** The gateway with two certificates that end on different days. */
+async function joinWithCertificates(): Promise<Gateway> {
+  const gate = await joinGateway();
+  for (const [prefix, days] of [
+    ["/long", 400],
+    ["/soon", 5],
+  ] as const) {
+    const root_ca_path = makeCertificate(prefix.slice(1), days);
+    await ask(gate, "POST", "/routes", { prefix, root_ca_path, target: "https://127.0.0.1:9" });
+  }
+  return gate;
 }
 
 for (const look of LOOKS) {
@@ -52,9 +46,7 @@ for (const look of LOOKS) {
     `certificates are listed with their end: ${look.name}`,
     { skip: chromiumSkip },
     async (t) => {
-      const url = await startWithCertificates(t);
-      const path = "/gateway/certificates";
-      const opened = await openConsole(t, browser, { url, token: TOKEN, look, path });
+      const opened = await openGateway(t, await joinWithCertificates(), look, PATH);
       const { page } = opened;
       const rows = page.getByRole("table", { name: "Certificates" }).locator("tbody tr");
       const soon = rows.filter({ hasText: "soon.example, www.soon.example" });
@@ -78,14 +70,7 @@ for (const look of LOOKS) {
 }
 
 test("a gateway without certificates says how to set them", { skip: chromiumSkip }, async (t) => {
-  const gate = await startGate(t, {
-    runtime: runtimes[0]!,
-    config: {},
-    env: { PLATFORM_GATE_AUTH_TOKEN: TOKEN, PLATFORM_GATE_CONSOLE_ADDR: "127.0.0.1:0" },
-  });
-  const url = `http://localhost:${gate.ports["console"]}`;
-  const path = "/gateway/certificates";
-  const opened = await openConsole(t, browser, { url, token: TOKEN, path });
+  const opened = await openGateway(t, await joinGateway(), LOOKS[0], PATH);
   await opened.page.getByText("No certificate is in use").waitFor();
   await checkPage(opened, "no certificates");
 });

@@ -3,74 +3,18 @@ import assert from "node:assert/strict";
 import { mkdtempSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test, type TestContext } from "node:test";
-import type { Browser } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import {
-  runtimes,
-  startGate,
-  type GateProcess,
-} from "../../../services/gate/test/fixture/gate-process.ts";
+import { test } from "node:test";
+import { chromiumSkip } from "@platform/kernel/testing";
 import { startUpstream } from "../../identity/platform.ts";
-import {
-  checkPage,
-  LOOKS,
-  openConsole,
-  takePicture,
-  type ConsolePage,
-  type Look,
-} from "./chromium.ts";
+import { checkPage, LOOKS, takePicture } from "./chromium.ts";
+import { ask, joinGateway, openGateway, readRoutes, startOwnGateway } from "./gateway-alone.ts";
 
-const TOKEN = "operator-token";
 const TARGET = "http://127.0.0.1:9";
-
-let browser: Browser;
-
-before(async () => {
-  if (chromiumSkip === false) browser = await startChromium();
-});
-after(() => browser?.close());
-
-interface Gateway extends GateProcess {
-  url: string;
-  ports: Record<string, number>;
-}
-
-async function start(t: TestContext, config: Record<string, unknown> = {}): Promise<Gateway> {
-  return await startGate(t, {
-    runtime: runtimes[0]!,
-    config,
-    env: { PLATFORM_GATE_AUTH_TOKEN: TOKEN, PLATFORM_GATE_CONSOLE_ADDR: "127.0.0.1:0" },
-  });
-}
-
-/** Sends a request to the gateway's API. */
-async function ask(gate: Gateway, method: string, path: string, body?: object): Promise<unknown> {
-  const answer = await fetch(`${gate.url}/api/v1${path}`, {
-    method,
-    headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  const text = await answer.text();
-  assert.ok(answer.ok, `${method} ${path}: ${answer.status} ${text}`);
-  return text.startsWith("[") ? (JSON.parse(text) as unknown) : text;
-}
-
-/** The settings of the routes, without their status. */
-async function readRoutes(gate: Gateway): Promise<Record<string, unknown>[]> {
-  const routes = (await ask(gate, "GET", "/routes")) as Record<string, unknown>[];
-  return routes.map(({ status: _status, ...settings }) => settings);
-}
-
-async function open(t: TestContext, gate: Gateway, look: Look, path: string): Promise<ConsolePage> {
-  const url = `http://localhost:${gate.ports["console"]}`;
-  return await openConsole(t, browser, { url, token: TOKEN, look, path });
-}
 
 for (const look of LOOKS) {
   test(`a route is made and changed: ${look.name}`, { skip: chromiumSkip }, async (t) => {
-    const gate = await start(t);
-    const opened = await open(t, gate, look, "/gateway/routes");
+    const gate = await joinGateway();
+    const opened = await openGateway(t, gate, look, "/gateway/routes");
     const { page } = opened;
     await page.getByRole("button", { name: "New route" }).click();
     await page.getByLabel("Prefix", { exact: true }).fill("/orders");
@@ -120,10 +64,10 @@ for (const look of LOOKS) {
   });
 
   test(`two changes of one route are merged: ${look.name}`, { skip: chromiumSkip }, async (t) => {
-    const gate = await start(t);
+    const gate = await joinGateway();
     const route = { prefix: "/orders", target: TARGET, rate_limit_rpm: 600 };
     await ask(gate, "POST", "/routes", route);
-    const opened = await open(t, gate, look, "/gateway/routes/%2Forders/edit");
+    const opened = await openGateway(t, gate, look, "/gateway/routes/%2Forders/edit");
     const { page } = opened;
     await page.getByLabel("Requests a minute and address").fill("60");
     await page.getByLabel("Log each request").check();
@@ -156,9 +100,9 @@ test(
   "the palette lists every section, and routes by methods",
   { skip: chromiumSkip },
   async (t) => {
-    const gate = await start(t);
+    const gate = await joinGateway();
     await ask(gate, "POST", "/routes", { prefix: "/orders", methods: ["GET"], target: TARGET });
-    const { page } = await open(t, gate, LOOKS[0], "/gateway/routes");
+    const { page } = await openGateway(t, gate, LOOKS[0], "/gateway/routes");
     const sections = await page.locator("nav.rail .sub a, nav.rail a[href^='/ui/gateway/']").all();
     const names = await Promise.all(sections.map((one) => one.innerText()));
     assert.ok(names.length >= 6, names.join());
@@ -179,9 +123,9 @@ test(
 );
 
 test("another route's change does not disturb a save", { skip: chromiumSkip }, async (t) => {
-  const gate = await start(t);
+  const gate = await joinGateway();
   await ask(gate, "POST", "/routes", { prefix: "/orders", target: TARGET });
-  const { page } = await open(t, gate, LOOKS[0], "/gateway/routes/%2Forders/edit");
+  const { page } = await openGateway(t, gate, LOOKS[0], "/gateway/routes/%2Forders/edit");
   await page.getByLabel("Log each request").check();
   await page.getByText(/changes /).waitFor();
   await ask(gate, "POST", "/routes", { prefix: "/other", target: TARGET });
@@ -194,9 +138,9 @@ test("another route's change does not disturb a save", { skip: chromiumSkip }, a
 });
 
 test("a route that was deleted elsewhere can be added again", { skip: chromiumSkip }, async (t) => {
-  const gate = await start(t);
+  const gate = await joinGateway();
   await ask(gate, "POST", "/routes", { prefix: "/orders", target: TARGET });
-  const { page } = await open(t, gate, LOOKS[0], "/gateway/routes/%2Forders/edit");
+  const { page } = await openGateway(t, gate, LOOKS[0], "/gateway/routes/%2Forders/edit");
   await page.getByLabel("Log each request").check();
   await page.getByText(/changes /).waitFor();
   await ask(gate, "DELETE", "/routes?prefix=/orders");
@@ -212,9 +156,9 @@ test("a route that was deleted elsewhere can be added again", { skip: chromiumSk
 });
 
 test("a deletion is undone within 8 s, or happens", { skip: chromiumSkip }, async (t) => {
-  const gate = await start(t);
+  const gate = await joinGateway();
   await ask(gate, "POST", "/routes", { prefix: "/orders", target: TARGET });
-  const opened = await open(t, gate, LOOKS[0], "/gateway/routes/%2Forders");
+  const opened = await openGateway(t, gate, LOOKS[0], "/gateway/routes/%2Forders");
   const { page } = opened;
   const remove = async (): Promise<void> => {
     await page.getByRole("button", { name: "More actions" }).click();
@@ -235,7 +179,7 @@ test("a deletion is undone within 8 s, or happens", { skip: chromiumSkip }, asyn
 });
 
 test("requests by target, with the steps of a canary", { skip: chromiumSkip }, async (t) => {
-  const gate = await start(t);
+  const gate = await joinGateway();
   const [stable, canary] = await Promise.all(
     [200, 503].map((status) =>
       startUpstream((_request, response) => response.writeHead(status).end()),
@@ -260,7 +204,7 @@ test("requests by target, with the steps of a canary", { skip: chromiumSkip }, a
   const sending = setInterval(() => void fetch(`${gate.url}/shop`).catch(() => undefined), 20);
   t.after(() => clearInterval(sending));
   for (const look of LOOKS) {
-    const opened = await open(t, gate, look, "/gateway/routes/%2Fshop");
+    const opened = await openGateway(t, gate, look, "/gateway/routes/%2Fshop");
     const { page } = opened;
     const chart = page.getByRole("img", { name: /^Requests per second\. / });
     await chart.locator("canvas").waitFor();
@@ -313,8 +257,8 @@ test(
     const path = join(folder, "access.jsonl");
     const answer = { auth: { type: "none" }, respond: { status: 200 } };
     const routes = [{ prefix: "/shop", access_log: true, ...answer }];
-    const gate = await start(t, { access_log_path: path, routes });
-    const opened = await open(t, gate, LOOKS[0], "/gateway/log");
+    const gate = await startOwnGateway(t, { access_log_path: path, routes });
+    const opened = await openGateway(t, gate, LOOKS[0], "/gateway/log");
     const { page } = opened;
     const rows = page.locator("main tr[data-row]");
     await page.getByText("No request matches").waitFor();

@@ -1,30 +1,14 @@
 // The editor of code in Chromium: typing, undo, problems, the way out by keyboard, and the page without its program.
 import assert from "node:assert/strict";
-import { after, before, test, type TestContext } from "node:test";
-import type { Browser, Page } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { runtimes, startGate } from "../../../services/gate/test/fixture/gate-process.ts";
-import {
-  checkPage,
-  goTo,
-  LOOKS,
-  openConsole,
-  takePicture,
-  type ConsolePage,
-  type Look,
-} from "./chromium.ts";
+import { test, type TestContext } from "node:test";
+import type { Page } from "playwright-core";
+import { chromiumSkip } from "@platform/kernel/testing";
+import { checkPage, goTo, LOOKS, takePicture, type ConsolePage, type Look } from "./chromium.ts";
+import { joinGateway, openGateway } from "./gateway-alone.ts";
 
-const TOKEN = "operator-token";
 const LABEL = "Route as JSON";
 const PATH = "/gateway/routes/new?as=json";
 const MIB = 1024 * 1024;
-
-let browser: Browser;
-
-before(async () => {
-  if (chromiumSkip === false) browser = await startChromium();
-});
-after(() => browser?.close());
 
 /** Opens the page of a new route. */
 async function openEditor(
@@ -32,18 +16,7 @@ async function openEditor(
   look: Look,
   prepare?: (page: Page) => Promise<unknown>,
 ): Promise<ConsolePage> {
-  const gate = await startGate(t, {
-    runtime: runtimes[0]!,
-    config: {},
-    env: { PLATFORM_GATE_AUTH_TOKEN: TOKEN, PLATFORM_GATE_CONSOLE_ADDR: "127.0.0.1:0" },
-  });
-  const url = `http://localhost:${gate.ports["console"]}`;
-  const opened = await openConsole(t, browser, {
-    url,
-    token: TOKEN,
-    look,
-    path: "/gateway/routes",
-  });
+  const opened = await openGateway(t, await joinGateway(), look, "/gateway/routes");
   await prepare?.(opened.page);
   await goTo(opened, PATH);
   return opened;
