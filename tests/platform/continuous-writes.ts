@@ -45,7 +45,7 @@ type StoreMethod = Parameters<ReturnType<typeof createSigner>>[0];
 
 const BUCKET = "photos";
 const TOPIC = "orders";
-const PAUSE_MS = 30;
+const PAUSE_MS = 100;
 /** Maximum of the operation. */
 const TAIL_MAX = 1_000;
 const PASSKEY = "/api/v1/auth/passkey";
