@@ -2,12 +2,17 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, describe } from "node:test";
+import { after, describe } from "node:test";
 import {
   findPostgresSkip,
   startPostgresCluster,
   type PostgresCluster,
 } from "@platform/kernel/db-testing";
+
+/** One for all suites of a process. */
+let cluster: Promise<PostgresCluster> | undefined;
+// Suites have closed their databases by then.
+after(async () => (await cluster)?.stop());
 
 /** Runs the suite on each database; `makeUrl` returns the URL of an empty one. */
 export function onEachDatabase(
@@ -20,12 +25,9 @@ export function onEachDatabase(
     after(() => rmSync(folder, { recursive: true, force: true }));
   });
   describe("on postgres", { skip: findPostgresSkip() ?? false }, () => {
-    let cluster: PostgresCluster | undefined;
-    before(async () => {
-      cluster = await startPostgresCluster();
-    });
-    suite(async () => cluster!.createDatabase(), "postgres");
-    // Hooks run in order of registration, so the suite closes the database first.
-    after(() => cluster?.stop());
+    suite(async () => {
+      cluster ??= startPostgresCluster();
+      return (await cluster).createDatabase();
+    }, "postgres");
   });
 }

@@ -186,11 +186,13 @@ onEachDatabase((makeUrl) => {
     const { access_token } = await obtainTokens(host, client);
     await revoke(access_token);
     const { body } = await read(next, client);
-    const entries = body["revocations"] as Record<string, unknown>[];
-    assert.deepEqual(
-      entries.map(({ kind, value }) => ({ kind, value })),
-      [{ kind: "jti", value: readClaims(access_token)["jti"] }],
-    );
+    const list = ({ revocations }: Answer["body"]): unknown[] =>
+      (revocations as Record<string, unknown>[]).map(({ kind, value }) => ({ kind, value }));
+    assert.deepEqual(list(body), [{ kind: "jti", value: readClaims(access_token)["jti"] }]);
+    const doomed = await register(host);
+    await host.oauth.clients.delete(doomed.client_id, undefined);
+    const later = await read(Number(body["next"]), client);
+    assert.deepEqual(list(later.body), [{ kind: "client", value: doomed.client_id }]);
     const bad = await fetch(`${other.origin}/api/v1/auth/revocations?since=-1`, {
       headers: { authorization: basic(client) },
     });

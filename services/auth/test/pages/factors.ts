@@ -5,8 +5,8 @@ import { generateSync } from "otplib";
 import type { Browser } from "playwright-core";
 import { startWithAdmin } from "../client.ts";
 import { STAGE_KINDS, type Stage } from "../stage.ts";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { Person } from "./chromium.ts";
+import { chromiumSkip } from "@platform/kernel/testing";
+import { Person, shareBrowser } from "./chromium.ts";
 import { findLink, openPostBox, type PostBox } from "./post-box.ts";
 import { startApplication } from "./relying-party.ts";
 
@@ -20,10 +20,9 @@ describe("in Chromium", { skip: chromiumSkip, concurrency: true }, () => {
     post = await openPostBox();
     const settings = await STAGE_KINDS[0]!.prepare();
     stage = await startWithAdmin({ ...settings, platform_notify_url: post.url });
-    browser = await startChromium();
+    browser = await shareBrowser();
   });
   after(async () => {
-    await browser.close();
     await stage.close();
     post.close();
   });

@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
+import { chromiumSkip } from "@platform/kernel/testing";
 import { ADMIN, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
 import { STAGE_KINDS } from "../stage.ts";
-import { Person } from "./chromium.ts";
+import { Person, shareBrowser } from "./chromium.ts";
 import { startApplication } from "./relying-party.ts";
 
 // 1 × 1 pixels.
@@ -114,8 +114,7 @@ test(
       body: { image: PNG.toString("base64") },
     });
     const ada = await join(stage, "ada");
-    const browser = await startChromium();
-    t.after(() => browser.close());
+    const browser = await shareBrowser();
     const person = await Person.begin(browser);
     await person.open(await application.begin());
     await person.enter({ Username: ada.username, Password: ada.password });

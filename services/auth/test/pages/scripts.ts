@@ -4,10 +4,10 @@ import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { generateSync } from "otplib";
 import type { Browser } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
+import { chromiumSkip } from "@platform/kernel/testing";
 import { startWithAdmin } from "../client.ts";
 import { STAGE_KINDS, type Stage } from "../stage.ts";
-import { Person } from "./chromium.ts";
+import { Person, shareBrowser } from "./chromium.ts";
 
 const PASSWORD = "a long enough password";
 
@@ -16,10 +16,9 @@ describe("scripts of the pages", { skip: chromiumSkip }, () => {
   let browser: Browser;
   before(async () => {
     stage = await startWithAdmin(await STAGE_KINDS[0]!.prepare());
-    browser = await startChromium();
+    browser = await shareBrowser();
   });
   after(async () => {
-    await browser.close();
     await stage.close();
   });
 

@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Browser } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
+import { chromiumSkip } from "@platform/kernel/testing";
 import { ADMIN, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
 import { STAGE_KINDS, type Stage } from "../stage.ts";
-import { Person } from "./chromium.ts";
+import { Person, shareBrowser } from "./chromium.ts";
 import { startApplication } from "./relying-party.ts";
 
 const HOSTILE = `"><img src=x onerror="globalThis.ran=1"><script>globalThis.ran=1</script>`;
@@ -40,10 +40,9 @@ describe("every page", { skip: chromiumSkip }, () => {
   let browser: Browser;
   before(async () => {
     stage = await startWithAdmin(await STAGE_KINDS[0]!.prepare());
-    browser = await startChromium();
+    browser = await shareBrowser();
   });
   after(async () => {
-    await browser.close();
     await stage.close();
   });
 

@@ -5,11 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { deflateSync } from "node:zlib";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
+import { chromiumSkip } from "@platform/kernel/testing";
 import { loadBrand } from "../../src/pages/brand.ts";
 import { startWithAdmin } from "../client.ts";
 import { STAGE_KINDS, startStage } from "../stage.ts";
-import { Person } from "./chromium.ts";
+import { Person, shareBrowser } from "./chromium.ts";
 import { PageBrowser } from "./page-browser.ts";
 
 const SVG = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 48 32"><defs><linearGradient id="g"><stop stop-color="#b00"/></linearGradient></defs><path fill="url(#g)" d="M0 32 24 0l24 32z"/></svg>`;
@@ -116,7 +116,7 @@ test("the service does not start with an illegible colour", async () => {
 test(
   "pages show name, colour and logo, which is served without rights of its own",
   { skip: chromiumSkip },
-  async (t) => {
+  async () => {
     const settings = await STAGE_KINDS[0]!.prepare();
     const stage = await startWithAdmin({
       ...settings,
@@ -136,8 +136,7 @@ test(
     );
     assert.equal(await logo.text(), SVG);
 
-    const browser = await startChromium();
-    t.after(() => browser.close());
+    const browser = await shareBrowser();
     const ada = await Person.begin(browser);
     await ada.open(`${stage.publicUrl}/sign-up`);
     await ada.expect("Create your account");
