@@ -81,7 +81,7 @@ export async function ask(
 }
 
 /** The settings of a route. */
-export interface RouteSettings {
+interface RouteSettings {
   prefix: string;
   host?: string;
   methods?: string[];

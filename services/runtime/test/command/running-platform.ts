@@ -12,7 +12,7 @@ import {
 } from "../fixture/platform-process.ts";
 
 /** A running platform. */
-export interface RunningPlatform {
+interface RunningPlatform {
   up: ReturnType<typeof run>;
   started: Started;
   data: string;

@@ -3,9 +3,10 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { Platform, startUpstream } from "../../identity/platform.ts";
+import { chromiumSkip } from "@platform/kernel/testing";
+import { type Platform, startUpstream } from "../../identity/platform.ts";
 import { checkPage, goTo, LOOKS, openPlatform, PATIENCE_MS, takePicture } from "./chromium.ts";
+import { joinInstallation } from "./installation.ts";
 
 const POLL_MS = 200;
 const open = { auth: { type: "none" } };
@@ -17,7 +18,7 @@ let local: Awaited<ReturnType<typeof startUpstream>>;
 
 before(async () => {
   if (chromiumSkip !== false) return;
-  [platform, browser] = await Promise.all([Platform.start(), startChromium()]);
+  ({ platform, browser } = await joinInstallation());
   local = await startUpstream((incoming, response) => {
     received++;
     response.statusCode = incoming.url?.startsWith("/shop/fails") === true ? 500 : 200;
@@ -31,9 +32,7 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
   local?.close();
-  await platform?.stop();
 });
 
 for (const look of LOOKS) {
