@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 import * as modules from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { findBuilt } from "./built.js";
 
 const NODE_MAJOR_MIN = 26;
 const NPM_CHECK_MS = 500;
@@ -26,8 +27,8 @@ const BUN_PACKAGES = {
 const FORWARDED_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR2"];
 
 /**
- * Calls the `main` function of the module `main` (a package's subpath) if this process is the right runtime, otherwise
- * runs `script` again on the right one. `PLATFORM_RUNTIME` is `node` (default) or `bun`.
+ * Calls the `main` function of the module `main` (a package's subpath), or of its built form, if this process is the right
+ * runtime, otherwise runs `script` again on the right one. `PLATFORM_RUNTIME` is `node` (default) or `bun`.
  * @param {string} script file URL of the calling script
  * @param {string} main
  */
@@ -38,10 +39,18 @@ export async function launch(script, main) {
   } else if (isRuntime(wanted)) {
     endWithParent();
     keepCompiled();
-    const program = await import(main);
+    const program = await import(chooseForm(main));
     await program.main();
   } else {
     relaunch(findRuntime(wanted), fileURLToPath(script));
+  }
+}
+
+function chooseForm(main) {
+  try {
+    return findBuilt(main) ?? main;
+  } catch (error) {
+    return fail(error.message);
   }
 }
 

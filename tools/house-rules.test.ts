@@ -291,7 +291,7 @@ test("all bins of package.json exist and start the launcher", () => {
   const { bin } = JSON.parse(read("package.json")) as { bin: Record<string, string> };
   assert.deepEqual(
     Object.values(bin).sort(),
-    list("bin/*.js").filter((path) => path !== "bin/launch.js"),
+    list("bin/*.js").filter((path) => !/^bin\/(?:launch|built)\.js$/.test(path)),
   );
   for (const path of Object.values(bin)) {
     assert.match(

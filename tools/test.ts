@@ -4,6 +4,7 @@ import { spawnSync } from "node:child_process";
 import { globSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
+import { findBuilt } from "../bin/built.js";
 import { explainStaleInstallation } from "./installation.ts";
 import { chooseReruns } from "./rerun.ts";
 import { endTestFiles, runTestFile, type FileResult, type TestCounts } from "./test-file.ts";
@@ -20,7 +21,9 @@ const LONG_MINUTES = 600;
 const HELP = `usage: npm test [-- OPTIONS] [FILTER...]
        npm run test:long [-- OPTIONS] [FILTER...]
 
-Runs the test files whose path contains one of the filters, or all of them.
+Runs the test files whose path contains one of the filters, or all of them. Services that tests start as processes run in
+their built form: it is written before a run of all files; with a filter, sources that have changed run instead.
+PLATFORM_FORM=built and PLATFORM_FORM=source choose the form.
 
   --long            the long forms of kill rounds, crash states and soaks only
   --jobs N          files to run at the same time (default: as many as keep the cores busy, by their recorded costs)
@@ -87,6 +90,7 @@ const plans = (values.long ? longForms : planShortForms(timeoutMs)).filter(
 if (plans.length === 0) fail(`no test file matches: ${filters.join(" ")}`);
 
 if (plans.some(({ file }) => /console|browser/.test(file))) buildConsole();
+process.env["PLATFORM_FORM"] = chooseForm();
 const startedMs = performance.now();
 const results: FileResult[] = [];
 const costs = readCosts();
@@ -108,6 +112,20 @@ function buildConsole(): void {
     stdio: "inherit",
   });
   if (status !== 0) fail("the console's page could not be built: npm run build:console");
+}
+
+/** The form in which tests start services, the same for all files. */
+function chooseForm(): "built" | "source" {
+  const chosen = process.env["PLATFORM_FORM"] ?? "";
+  if (chosen === "source") return "source";
+  process.env["PLATFORM_FORM"] = "";
+  if (findBuilt("@platform/runtime/main") !== undefined) return "built";
+  if (chosen === "" && filters.length > 0) return "source";
+  const { status } = spawnSync(process.execPath, ["services/runtime/src/build/build-services.ts"], {
+    stdio: "inherit",
+  });
+  if (status !== 0) fail("the services could not be built: npm run build:services");
+  return "built";
 }
 
 /** Runs all files; those that have not started when the time is up keep waiting. */

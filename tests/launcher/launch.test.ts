@@ -66,7 +66,12 @@ test("on the pinned runtime the program runs in the same process", () => {
 test("compiled modules are kept for the next start, also by threads and child processes", (t) => {
   const folder = mkdtempSync(join(tmpdir(), "platform-compiled-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
-  for (const part of ["bin/launch.js", "tests/launcher/run.js", "tests/launcher/program.ts"]) {
+  for (const part of [
+    "bin/launch.js",
+    "bin/built.js",
+    "tests/launcher/run.js",
+    "tests/launcher/program.ts",
+  ]) {
     cpSync(join(root, part), join(folder, part));
   }
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
@@ -115,6 +120,7 @@ test("the error for a missing runtime names it and the remedy", () => {
   const folder = mkdtempSync(join(tmpdir(), "launch-"));
   try {
     cpSync(launcher, join(folder, "launch.mjs"));
+    cpSync(join(root, "bin/built.js"), join(folder, "built.js"));
     writeFileSync(
       join(folder, "run.mjs"),
       'import { launch } from "./launch.mjs"; await launch(import.meta.url, "x");',

@@ -13,7 +13,7 @@ export interface MailProcess {
   end(signal: "SIGKILL" | "SIGTERM"): Promise<void>;
 }
 
-const MAIN = new URL("../src/main.ts", import.meta.url).pathname;
+const MAIN = new URL("../../../bin/platform-notify.js", import.meta.url).pathname;
 
 /** Starts the service on a data folder with further variables; resolves when it is ready. */
 export async function startMailProcess(
@@ -23,6 +23,7 @@ export async function startMailProcess(
   const env = {
     PATH: process.env["PATH"],
     NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
+    PLATFORM_FORM: process.env["PLATFORM_FORM"],
     PLATFORM_NOTIFY_ADDR: "127.0.0.1:0",
     PLATFORM_NOTIFY_DATA_DIR: folder,
     PLATFORM_NOTIFY_FROM_DOMAIN: "shop.example",

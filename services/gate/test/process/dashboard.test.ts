@@ -13,7 +13,7 @@ import { runtimes, spawnGate } from "../fixture/gate-process.ts";
 import { shareGate } from "../fixture/shared-gate.ts";
 
 const TOKEN = "the-operator-token";
-const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
+const MAIN = new URL("../../../../bin/platform-gate.js", import.meta.url).pathname;
 const LINE = /^\S+Z requests=\S+\/s errors=\S+\/s p99=.+ circuits_open=\d+ .* attention=\d+$/;
 /** Of util-linux; runs a program in a terminal of its own. */
 const SCRIPT = "/usr/bin/script";

@@ -18,12 +18,13 @@ import { startPulseHere } from "../fixture/pulse-here.ts";
 import { startPulseProcess } from "../fixture/pulse-process.ts";
 import type { RunningPulse } from "../fixture/running-pulse.ts";
 
-const main = new URL("../../src/main.ts", import.meta.url).pathname;
+const main = new URL("../../../../bin/platform-pulse.js", import.meta.url).pathname;
 
 function run(pulse: RunningPulse, ...words: string[]): Promise<{ code: number; text: string }> {
   const env = {
     PATH: process.env["PATH"],
     NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
+    PLATFORM_FORM: process.env["PLATFORM_FORM"],
     PLATFORM_PULSE_DATA_DIR: pulse.folder,
   };
   return new Promise((resolve) => {

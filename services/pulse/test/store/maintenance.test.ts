@@ -9,7 +9,7 @@ import { pulseDefinition } from "../../src/config.ts";
 import { checkFolder } from "../../src/store/maintenance.ts";
 import { startPulseHere, type PulseHere } from "../fixture/pulse-here.ts";
 
-const main = new URL("../../src/main.ts", import.meta.url).pathname;
+const main = new URL("../../../../bin/platform-pulse.js", import.meta.url).pathname;
 
 interface Outcome {
   code: number;
@@ -20,6 +20,7 @@ function run(pulse: PulseHere, ...words: string[]): Promise<Outcome> {
   const env = {
     PATH: process.env["PATH"],
     NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
+    PLATFORM_FORM: process.env["PLATFORM_FORM"],
     PLATFORM_PULSE_DATA_DIR: pulse.folder,
   };
   return new Promise((resolve) => {

@@ -1,11 +1,11 @@
 // Embeds files in a bundle: folders of migrations, folders that are served, and files that are read beside a module.
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, isAbsolute, relative, resolve } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
 import { MagicString } from "magic-string";
 import { readMigrationFolder } from "@platform/service/host";
 import { findLineColumn } from "../language/source-problem.ts";
 import type { Assets } from "./assets.ts";
+import { findFileBeside, findName, readString, visit, type AstNode } from "./syntax.ts";
 
 /** A module to change. */
 interface Module {
@@ -16,13 +16,6 @@ interface Module {
   readonly program: object;
   readonly assets: Assets;
   readonly onWarning: (text: string) => void;
-}
-
-interface AstNode {
-  readonly type: string;
-  readonly start: number;
-  readonly end: number;
-  readonly [key: string]: unknown;
 }
 
 /** Local name of the function that reads assets. */
@@ -119,39 +112,4 @@ function embedFile(text: MagicString, call: AstNode, { id }: Module): void {
     ? JSON.stringify(bytes.toString("utf8"))
     : `Buffer.from("${bytes.toString("base64")}", "base64")`;
   text.update(call.start, call.end, content);
-}
-
-/** The path of `new URL("name", import.meta.url)`. */
-function findFileBeside(node: AstNode, id: string): string | undefined {
-  if (node.type !== "NewExpression" || findName(node["callee"]) !== "URL") return undefined;
-  const [name, base] = node["arguments"] as AstNode[];
-  const path = name === undefined ? undefined : readString(name);
-  const isBeside =
-    base?.type === "MemberExpression" &&
-    (base["object"] as AstNode).type === "MetaProperty" &&
-    findName(base["property"]) === "url";
-  if (path === undefined || !isBeside) return undefined;
-  const url = new URL(path, pathToFileURL(id));
-  return url.protocol === "file:" ? fileURLToPath(url) : undefined;
-}
-
-function readString(node: AstNode): string | undefined {
-  const { type, value } = node;
-  return type === "Literal" && typeof value === "string" ? value : undefined;
-}
-
-/** The name of an identifier, or of a property in quotes. */
-function findName(node: unknown): unknown {
-  const { name, value } = (node ?? {}) as { name?: unknown; value?: unknown };
-  return name ?? value;
-}
-
-function visit(node: unknown, onNode: (node: AstNode) => void): void {
-  if (Array.isArray(node)) {
-    for (const one of node) visit(one, onNode);
-    return;
-  }
-  if (typeof node !== "object" || node === null) return;
-  if ("type" in node) onNode(node as AstNode);
-  for (const value of Object.values(node)) visit(value, onNode);
 }

@@ -1,7 +1,6 @@
 // `platform up`: runs all services of this machine as supervised processes.
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
 import { nameProgram, quoteShell, type ListenAddress } from "@platform/kernel/config";
 import { createIdSource } from "@platform/kernel/ids";
 import { runService, type Lifecycle, type ListenerReport } from "@platform/kernel/lifecycle";
@@ -36,7 +35,7 @@ import { describeSignIn } from "../services/auth.ts";
 import { checkConsole, formatConsoleUrl } from "../services/console.ts";
 import { getIndexPath } from "../services/gate.ts";
 import { wireIdentity } from "../services/identity.ts";
-import { selectServices, SERVICES } from "../services/index.ts";
+import { IS_BUILT, selectServices, SERVICES } from "../services/index.ts";
 import { RUNTIME_KEY, RUNTIME_LISTENER, RUNTIME_TOKEN } from "../services/runtime.ts";
 import { findProject } from "../project/project.ts";
 import { watchClock, type ClockWatch } from "../supervisor/clock-watch.ts";
@@ -44,7 +43,7 @@ import { endFormerRun } from "../supervisor/former-run.ts";
 import type { LogStream } from "../supervisor/log-stream.ts";
 import type { SupervisedProcess } from "../supervisor/supervised-process.ts";
 import { isSchedulesMessage, type RunCommand } from "../watch/messages.ts";
-import { buildConsole } from "./console-build.ts";
+import { buildConsole, buildServices, type BuildOptions } from "./background-build.ts";
 import { LOG_FILE } from "./logs.ts";
 import { createOutput, type Output } from "./output.ts";
 import { choosePorts, leaveDefaultPort, probePorts } from "./ports.ts";
@@ -85,7 +84,7 @@ export async function runUp(options: UpOptions): Promise<never> {
   // Of a platform that was killed: its process number may be that of any program.
   if (lock !== undefined) {
     removeRunning(dataDir);
-    await endFormerRun(dataDir, listMains(entries));
+    await endFormerRun(dataDir);
   }
   const listening = [...entries, { listeners: [RUNTIME_LISTENER] }];
   // Services that are selected do not depend on the port of another platform's API.
@@ -182,13 +181,17 @@ export async function runUp(options: UpOptions): Promise<never> {
       output.log.release("warnings");
     });
     // Not before: a build takes processor time from the starting services.
-    if (lines.has("gate")) buildConsole({ lifecycle, logger });
+    void buildMissing(lines.has("gate"), { lifecycle, logger });
   });
 }
 
-// Also those that this `up` does not start.
-function listMains(entries: readonly ServiceEntry[]): string[] {
-  return [...SERVICES, ...entries].map(({ main }) => fileURLToPath(main));
+// One after the other, beside the services.
+async function buildMissing(hasConsole: boolean, options: BuildOptions): Promise<void> {
+  if (hasConsole) await buildConsole(options);
+  const isNode = process.versions["bun"] === undefined;
+  if (!IS_BUILT && isNode && (process.env["PLATFORM_FORM"] ?? "") === "") {
+    await buildServices(options);
+  }
 }
 
 interface ApiParts {

@@ -20,6 +20,9 @@ export const SERVICES: readonly ServiceEntry[] = [
   gateEntry,
 ];
 
+/** True if this is the built form of the platform, which starts that of the services. */
+export const IS_BUILT = !gateEntry.main.endsWith(".ts");
+
 /** Services that send their own backup, in the order in which they are saved: messages before the objects they refer to. */
 export const BACKED_UP: readonly ServiceEntry[] = [
   authEntry,

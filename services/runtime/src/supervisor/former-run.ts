@@ -6,6 +6,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 /** Environment variable of services: the data directory of the platform that started them. */
 export const OWNER_VARIABLE = "PLATFORM_SUPERVISOR_DATA";
 
+/**
+ * The main module of a service, of its built form, of the sample and of a project: a former run may have used another form,
+ * or another installation.
+ */
+const MAIN =
+  /[/\\](?:services[/\\][a-z]+[/\\]src[/\\]main\.ts|dist[/\\]services[/\\][^/\\]+[/\\][a-z]+\.js|examples[/\\]hello[/\\]main\.ts|src[/\\]watch[/\\]supervised\.ts)$/;
+
 /** Longer than the drain of a service whose supervisor has exited. */
 const DRAIN_MS = 10_000;
 const KILL_MS = 5_000;
@@ -14,10 +21,10 @@ const PROCESSES_MAX = 65_536;
 
 /**
  * Ends the services of former runs with this data directory, which the caller has locked; resolves when they have exited.
- * `mains` are the paths of their main modules: programs that services have started are left alone. Returns their number.
+ * Programs that services have started are left alone. Returns their number.
  */
-export async function endFormerRun(dataDir: string, mains: readonly string[]): Promise<number> {
-  const find = (): number[] => findServices(dataDir, mains);
+export async function endFormerRun(dataDir: string): Promise<number> {
+  const find = (): number[] => findServices(dataDir);
   const left = find();
   if (left.length === 0) return 0;
   await endAll(find, "SIGTERM", DRAIN_MS);
@@ -41,12 +48,12 @@ async function endAll(
   while (performance.now() < endsMs && find().length > 0) await sleep(POLL_MS);
 }
 
-function findServices(dataDir: string, mains: readonly string[]): number[] {
+function findServices(dataDir: string): number[] {
   const mark = `${OWNER_VARIABLE}=${dataDir}`;
   return listProcesses().filter((pid) => {
     // Those of other users cannot be read; a process that has exited has no arguments.
     const main = readParts(pid, "cmdline")[1];
-    return main !== undefined && mains.includes(main) && readParts(pid, "environ").includes(mark);
+    return main !== undefined && MAIN.test(main) && readParts(pid, "environ").includes(mark);
   });
 }
 

@@ -10,12 +10,13 @@ import { checkStore } from "../../src/fsck/check-store.ts";
 import { openStore } from "../../src/open-store.ts";
 import { defer, makeBytes, makeFolder, owner, put, read } from "../store/fixture.ts";
 
-const PROGRAM = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+const PROGRAM = fileURLToPath(new URL("../../../../bin/platform-vaultd.js", import.meta.url));
 
 function runFsck(dataDir: string, ...words: string[]): Promise<{ code: number; text: string }> {
   const env = {
     PATH: process.env["PATH"],
     NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
+    PLATFORM_FORM: process.env["PLATFORM_FORM"],
     PLATFORM_VAULT_DATA_DIR: dataDir,
   };
   return new Promise((resolve) => {

@@ -21,7 +21,7 @@ import { makeBytes } from "../store/fixture.ts";
 import { S3TestClient, type Key } from "./s3-client.ts";
 import { serve, waitFor } from "./serving.ts";
 
-const PROGRAM = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+const PROGRAM = fileURLToPath(new URL("../../../../bin/platform-vaultd.js", import.meta.url));
 const token = "a-token-for-backups-only";
 const SIZES = [700, 60_000, 1_500_000];
 
@@ -37,6 +37,7 @@ function runWith(
   const env = {
     PATH: process.env["PATH"],
     NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
+    PLATFORM_FORM: process.env["PLATFORM_FORM"],
     PLATFORM_VAULT_DATA_DIR: dataDir,
     ...more,
   };

@@ -1,4 +1,4 @@
-// The build of the console's page beside a running platform.
+// The builds of the console's page and of the programs beside a running platform.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import { createLogger, type Logger } from "@platform/kernel/log";
-import { buildConsole } from "../../src/command/console-build.ts";
+import { buildConsole } from "../../src/command/background-build.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "console-build-"));
+const folder = mkdtempSync(join(tmpdir(), "background-build-"));
 after(() => rmSync(folder, { recursive: true }));
 
 interface Stage {
@@ -38,7 +38,7 @@ function begin(program: string): Stage {
     stopping: stopping.signal,
     onDrain: (_name: string, hook: () => unknown) => hooks.push(hook),
   } as unknown as Lifecycle;
-  buildConsole({ lifecycle, logger, program: file });
+  void buildConsole({ lifecycle, logger, program: file });
   return {
     lines,
     logged: logged.promise,
