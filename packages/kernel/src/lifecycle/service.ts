@@ -1,6 +1,7 @@
 // Lifecycle of a service process: start, ready, reload, drain, exit.
 import * as modules from "node:module";
 import type { Logger } from "../log/index.ts";
+import { returnMemory } from "../memory/index.ts";
 import { DrainHooks, type DrainHook, type DrainPhase } from "./drain.ts";
 import { createParentLink, watchNpm, type ListenerReport, type ParentLink } from "./parent.ts";
 import { openTerminal } from "./terminal.ts";
@@ -81,6 +82,7 @@ async function begin(
   try {
     await start(machine.lifecycle);
     machine.setReady();
+    returnMemory();
   } catch (error) {
     if (machine.lifecycle.stopping.aborted) return;
     logger.error("startup failed", { error });

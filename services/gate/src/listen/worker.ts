@@ -2,6 +2,7 @@
 import * as modules from "node:module";
 import { parentPort, workerData } from "node:worker_threads";
 import { RevocationSet } from "@platform/kernel/identity";
+import { returnMemory } from "@platform/kernel/memory";
 import type { FromWorker, ToWorker, WorkerInit } from "../shared-state/index.ts";
 import { AccessState } from "../filter/identity/access-state.ts";
 import { ControlLink } from "../filter/control-link.ts";
@@ -67,3 +68,4 @@ port.on("message", (message: ToWorker) => {
 });
 // Threads end with the process, which may be killed: the next start finds their modules compiled. Bun lacks it.
 modules.flushCompileCache?.();
+returnMemory();
