@@ -60,12 +60,8 @@ function isCurrent(root, list) {
   return true;
 }
 
-/**
- * Returns the digest by which contents are compared.
- * @param {string} path
- */
-export function hashFile(path) {
-  return createHash("sha256").update(readFileSync(path)).digest("base64url").slice(0, 22);
+function hashFile(path) {
+  return createHash("sha256").update(readFileSync(path)).digest("base64url");
 }
 
 // The next start is faster. An installation that cannot be written works as well.

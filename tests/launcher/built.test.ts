@@ -1,6 +1,7 @@
 // The choice between sources and the built form of a program, and a checkout that builds at its first start.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { once } from "node:events";
 import {
   appendFileSync,
@@ -21,7 +22,7 @@ import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
-import { findBuilt, hashFile } from "../../bin/built.js";
+import { findBuilt } from "../../bin/built.js";
 
 const ROOT = join(import.meta.dirname, "../..");
 const MAIN = "@platform/gate/main";
@@ -50,7 +51,12 @@ function makeInstallation(t: TestContext) {
   writeFileSync(join(folder, "gate.js"), "");
   const { size, mtimeMs } = statSync(source);
   const list = join(folder, "gate.sources.json");
-  const entry = ["services/gate/src/main.ts", size, mtimeMs, hashFile(source)];
+  const entry = [
+    "services/gate/src/main.ts",
+    size,
+    mtimeMs,
+    createHash("sha256").update(readFileSync(source)).digest("base64url"),
+  ];
   writeFileSync(list, JSON.stringify([entry]));
   const current = join(root, "dist/services/current");
   writeFileSync(current, "abc\n");
@@ -179,6 +185,7 @@ test("a checkout builds at its first start, and uses the build until a source ch
     names.map((name) => `${name}.js`),
   );
   assert.deepEqual(readdirSync(join(root, "dist/services")).length, 2);
+  utimesSync(join(root, "packages/kernel/src/log/index.ts"), 1_000_000_000, 1_000_000_000);
   const { stack, isBuilt } = findStack(root);
   assert.equal(isBuilt, true);
   assert.match(stack, /packages\/kernel\/src\/lifecycle\/program\.ts:\d+:\d+/);

@@ -7,6 +7,7 @@ import {
   globSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -15,7 +16,6 @@ import {
 import { constants as osConstants, setPriority } from "node:os";
 import { join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
-import { hashFile } from "../../../../bin/built.js";
 import { writePrograms } from "./programs.ts";
 
 const ROOT = fileURLToPath(new URL("../../../..", import.meta.url));
@@ -86,7 +86,8 @@ function describeSource(
   if (mtimeMs !== before.get(path)) {
     throw new Error(`${path} has changed during the build: build again`);
   }
-  return [path, size, mtimeMs, hashFile(join(ROOT, path))];
+  const content = createHash("sha256").update(readFileSync(join(ROOT, path)));
+  return [path, size, mtimeMs, content.digest("base64url")];
 }
 
 function rename(draft: string, folder: string): void {
