@@ -2,5 +2,6 @@
 import type { BenchCase } from "../harness/case.ts";
 import { read, write } from "./cases/requests.ts";
 import { startup } from "./cases/startup.ts";
+import { up } from "./cases/up.ts";
 
-export const RUNTIME_CASES: readonly BenchCase[] = [read, write, startup];
+export const RUNTIME_CASES: readonly BenchCase[] = [read, write, startup, up];
