@@ -149,6 +149,10 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
         id: other.id.toString("base64url"),
       };
       await expectStatus(401, stage, "POST", `${BASE}/login/finish`, { body: mixed });
+      // A synchronised passkey counts nothing: the challenge alone keeps its response from being used again.
+      const used = other.get(await challenge(stage), { counter: 0 });
+      await expectStatus(200, stage, "POST", `${BASE}/login/finish`, { body: used });
+      await expectStatus(401, stage, "POST", `${BASE}/login/finish`, { body: used });
       const late = await challenge(stage);
       stage.clock.advance(300_001);
       await expectStatus(401, stage, "POST", `${BASE}/login/finish`, {
