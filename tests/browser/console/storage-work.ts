@@ -6,9 +6,18 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { Platform } from "../../identity/platform.ts";
-import { checkPage, goTo, LOOKS, openPlatform, takePicture } from "./chromium.ts";
+import { chromiumSkip } from "@platform/kernel/testing";
+import type { Platform } from "../../identity/platform.ts";
+import {
+  checkPage,
+  goTo,
+  LOOKS,
+  openAt,
+  openPlatform,
+  signInAtIdentity,
+  takePicture,
+} from "./chromium.ts";
+import { joinInstallation } from "./installation.ts";
 
 const MIB = 1024 * 1024;
 /** At 16 MiB/s a check takes long enough to be cancelled, but nobody waits for it. */
@@ -23,17 +32,19 @@ let status = 503;
 
 before(async () => {
   if (chromiumSkip !== false) return;
+  // For long lists, the rate of writes as well. Before anything that waits: the first call decides.
+  const environment = {
+    PLATFORM_VAULT_EVENT_NETWORKS: "127.0.0.0/8",
+    PLATFORM_VAULT_TENANT_RATE: "0",
+  };
+  ({ platform, browser } = await joinInstallation({ environment }));
   receiver = createServer((request, response) => {
     request.resume().on("end", () => response.writeHead(status).end());
   }).listen(0, "127.0.0.1");
   await once(receiver, "listening");
-  const environment = { PLATFORM_VAULT_EVENT_NETWORKS: "127.0.0.0/8" };
-  [platform, browser] = await Promise.all([Platform.start({ environment }), startChromium()]);
 });
 
 after(async () => {
-  await browser?.close();
-  await platform?.stop();
   receiver?.close();
 });
 
@@ -191,7 +202,9 @@ test(
   "a deletion that waits happens before the user is signed out",
   { skip: chromiumSkip },
   async (t) => {
-    const { page } = await openPlatform(t, browser, platform, undefined, `${FOLDER}?key=three`);
+    // A session of its own, which no other page has.
+    const { page } = await openAt(t, browser, `${platform.console.origin}/ui${FOLDER}?key=three`);
+    await signInAtIdentity(page);
     const pane = page.getByRole("complementary", { name: "Details" });
     await pane.getByRole("button", { name: "Delete", exact: true }).click();
     await page.getByRole("button", { name: "Sign out" }).click();
