@@ -1,9 +1,9 @@
 // Settings of buckets, and tags, locks and copies of objects in Chromium: both looks, by mouse and by keyboard.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import type { Browser } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { Platform } from "../../identity/platform.ts";
+import { chromiumSkip } from "@platform/kernel/testing";
+import type { Platform } from "../../identity/platform.ts";
 import {
   checkPage,
   goTo,
@@ -13,6 +13,7 @@ import {
   replaceText,
   takePicture,
 } from "./chromium.ts";
+import { joinInstallation } from "./installation.ts";
 
 const BUCKET = "papers";
 const TEXT = { "content-type": "text/plain" };
@@ -38,14 +39,9 @@ let browser: Browser;
 
 before(async () => {
   if (chromiumSkip !== false) return;
-  [platform, browser] = await Promise.all([Platform.start(), startChromium()]);
+  ({ platform, browser } = await joinInstallation());
   await platform.storage("PUT", `/${BUCKET}`);
   await platform.storage("PUT", "/archive");
-});
-
-after(async () => {
-  await browser?.close();
-  await platform?.stop();
 });
 
 test(

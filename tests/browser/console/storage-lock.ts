@@ -1,10 +1,11 @@
 // Storage with other people in Chromium: changes of the same tags and locks, a deleted bucket, a key that may only read.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import type { Browser } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { Platform } from "../../identity/platform.ts";
+import { chromiumSkip } from "@platform/kernel/testing";
+import type { Platform } from "../../identity/platform.ts";
 import { checkPage, goTo, LOOKS, openConsole, openPlatform, takePicture } from "./chromium.ts";
+import { joinInstallation } from "./installation.ts";
 
 const TEXT = { "content-type": "text/plain" };
 const LOCKED = { "x-amz-bucket-object-lock-enabled": "true" };
@@ -15,13 +16,8 @@ let browser: Browser;
 
 before(async () => {
   if (chromiumSkip !== false) return;
-  [platform, browser] = await Promise.all([Platform.start(), startChromium()]);
+  ({ platform, browser } = await joinInstallation());
   await platform.storage("PUT", "/vaulted", "", LOCKED);
-});
-
-after(async () => {
-  await browser?.close();
-  await platform?.stop();
 });
 
 /** Changes a lock with S3. */

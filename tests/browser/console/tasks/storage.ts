@@ -5,9 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before } from "node:test";
 import type { Browser, FileChooser, Page } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { Platform } from "../../../identity/platform.ts";
+import { chromiumSkip } from "@platform/kernel/testing";
+import type { Platform } from "../../../identity/platform.ts";
 import { alone, type Keyboard, onPlatform, testTask, type Task } from "./hands.ts";
+import { joinInstallation } from "../installation.ts";
 
 const BUCKET = "pictures";
 const NAME = "notes.txt";
@@ -21,13 +22,11 @@ let platform: Platform;
 before(async () => {
   if (chromiumSkip !== false) return;
   writeFileSync(file, TEXT);
-  [platform, browser] = await Promise.all([Platform.start(), startChromium()]);
+  ({ platform, browser } = await joinInstallation());
   await platform.storage("PUT", `/${BUCKET}`);
 });
 
 after(async () => {
-  await browser?.close();
-  await platform?.stop();
   rmSync(folder, { recursive: true, force: true });
 });
 
