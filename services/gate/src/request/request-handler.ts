@@ -1,5 +1,4 @@
 // Handles each request: reads its IDs and path, then passes it to its internal route or to the steps of its route.
-import { isDeepStrictEqual } from "node:util";
 import {
   type HexPool,
   Known,
@@ -16,6 +15,7 @@ import { answerProblem, readMethod } from "../exchange/answers.ts";
 import type { GateCaller } from "../exchange/caller.ts";
 import type { CompiledRoute, DetachedRequest, GateExchange } from "../exchange/exchange.ts";
 import { SeriesCache } from "../exchange/series-cache.ts";
+import { findBareRoute } from "../route/bare-route.ts";
 import { isLocalRequest } from "../filter/identity/admin-guard.ts";
 import { admitByGlobals } from "../filter/identity/admit-caller.ts";
 import { PathScan, type PathFault } from "../exchange/path-scan.ts";
@@ -193,7 +193,10 @@ export class RequestHandler {
     let route = this.#findRoute(scan, host);
     if (scan.hasParameter) {
       const bare = this.#findBareRoute(exchange, route, host);
-      if (bare === "refused") return;
+      if (bare === "refused") {
+        this.#refuse(exchange, "path-parameter-hides-route");
+        return;
+      }
       route = bare;
     }
     if (route === undefined) {
@@ -227,35 +230,21 @@ export class RequestHandler {
     this.#pipeline.start(exchange, route);
   }
 
-  /**
-   * The route of a path with segment parameters (`;v=1`): the one that matches without them, because many upstreams drop
-   * them before they look for a resource. Refused if the two paths differ in access control.
-   */
   #findBareRoute(
     exchange: GateExchange,
     literal: CompiledRoute | undefined,
     host: string,
   ): CompiledRoute | undefined | "refused" {
     const { table } = this.#options.config;
-    const scan = (this.#bareScan ??= new PathScan());
-    const path = this.#scan.readBarePath();
-    const fault = scan.read(path, 0, path.length, table.prefixBytesMax);
-    const found = fault === null ? this.#findRoute(scan, host) : undefined;
-    const method = table.hasVariants ? readMethod(exchange) : "";
-    const choose = (
-      route: CompiledRoute | undefined,
-      matched: PathScan,
-    ): CompiledRoute | undefined =>
-      route === undefined || !table.hasVariants
-        ? route
-        : (table.chooseVariant(route, matched, method) ?? route);
-    const bare = choose(found, scan);
-    const chosen = choose(literal, this.#scan);
-    const isOwn = fault === null && this.#findInternal(exchange, scan) !== undefined;
-    if (fault === null && !isOwn && found === literal && bare === chosen) return literal;
-    if (!isOwn && bare !== undefined && isSameEntry(chosen, bare)) return found;
-    this.#refuse(exchange, "path-parameter-hides-route");
-    return "refused";
+    const path = {
+      table,
+      sent: this.#scan,
+      literal,
+      method: table.hasVariants ? readMethod(exchange) : "",
+      findRoute: (scan: PathScan) => this.#findRoute(scan, host),
+      isInternal: (scan: PathScan) => this.#findInternal(exchange, scan) !== undefined,
+    };
+    return findBareRoute(path, (this.#bareScan ??= new PathScan()));
   }
 
   #answerUnrouted(exchange: GateExchange): void {
@@ -330,14 +319,6 @@ export class RequestHandler {
     const { values } = this.#options.block;
     values[at] = values[at]! + 1;
   }
-}
-
-// The prefix can only be stripped from, or a raw path forwarded below, a path that literally starts with it.
-function isSameEntry(literal: CompiledRoute | undefined, bare: CompiledRoute): boolean {
-  const { auth, steps, stripPrefix, rawPath } = bare.spec;
-  if (stripPrefix || rawPath) return false;
-  if (literal === undefined) return true;
-  return isDeepStrictEqual(literal.spec.auth, auth) && isDeepStrictEqual(literal.spec.steps, steps);
 }
 
 function readHost(exchange: GateExchange): string {
