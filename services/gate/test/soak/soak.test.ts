@@ -20,7 +20,7 @@ import { Outages, Tally } from "./tally.ts";
 import { MortalUpstream } from "./upstream.ts";
 
 const longSeconds = Number(process.env["PLATFORM_GATE_SOAK_SECONDS"] ?? 0);
-const SECONDS = longSeconds || 15;
+const SECONDS = longSeconds || 8;
 const GRACE_MS = 3_000;
 const CLIENTS = 2;
 const STREAMS = 8;
