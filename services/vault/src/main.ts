@@ -2,20 +2,18 @@
 import { runProgram, runService } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
 import { VERSION, vaultDefinition } from "./config.ts";
-import { runFsck } from "./fsck/command.ts";
-import { restoreStore } from "./fsck/restore-backup.ts";
 import { LogOutput } from "./log/log-output.ts";
-import { startVault } from "./service.ts";
 
 // A thread of the pool that waits for a disk is blocked: of Node's four, two large bodies being synced take all.
 const POOL_THREADS = 16;
 
-/** Runs the command line of `platform-vaultd`. */
+/** Runs the command line of `platform-vaultd`. Loads only what the command uses. */
 export async function main(): Promise<void> {
   // Must be set before the pool is used for the first time.
   process.env["UV_THREADPOOL_SIZE"] ??= String(POOL_THREADS);
   await runProgram(vaultDefinition, {
     "": async ({ config }) => {
+      const { startVault } = await import("./service.ts");
       const output = new LogOutput(config.log_format);
       const log = createLogger({
         service: "vault",
@@ -29,11 +27,16 @@ export async function main(): Promise<void> {
         (lifecycle) => startVault({ config, log, output, lifecycle }),
       );
     },
-    fsck: ({ config, options }) => runFsck(config, options.repair),
-    restore: ({ config, options, positionals: [folder = ""] }) =>
-      restoreStore(config, { folder, ...options }, (line) => {
+    fsck: async ({ config, options }) => {
+      const { runFsck } = await import("./fsck/command.ts");
+      return await runFsck(config, options.repair);
+    },
+    restore: async ({ config, options, positionals: [folder = ""] }) => {
+      const { restoreStore } = await import("./fsck/restore-backup.ts");
+      return await restoreStore(config, { folder, ...options }, (line) => {
         process.stdout.write(`${line}\n`);
-      }),
+      });
+    },
   });
 }
 

@@ -19,7 +19,7 @@ import { nameDrives, openTestStore, replaceDrive, waitUntilWhole } from "./store
 const wanted = process.env["VAULT_CRASH_STATES"];
 const calls = "openat,close,write,pwrite64,pwritev,ftruncate,fsync,fdatasync,rename,unlink";
 
-const onOneDrive = Number(wanted ?? 25);
+const onOneDrive = Number(wanted ?? 16);
 test(`a power cut at any of ${onOneDrive} moments: acknowledged writes are complete, others are complete or absent`, async (context) => {
   if (isStraceMissing(context)) return;
   const folder = makeFolder(context);

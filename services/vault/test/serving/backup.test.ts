@@ -185,7 +185,10 @@ async function waitForDrive(admin: S3TestClient, slot: number, state: string): P
   });
 }
 
-/** Clients that write without a pause, and remember what was acknowledged and not deleted. */
+/** Between two writes of a client, so that a slow backup does not make a large store. */
+const PAUSE_MS = 20;
+
+/** Clients that write all the time, and remember what was acknowledged and not deleted. */
 class Writes {
   readonly acknowledged = new Map<string, Buffer>();
   readonly #s3: S3TestClient;
@@ -217,6 +220,7 @@ class Writes {
       await this.#s3.must("PUT", `/photos/${name}`, { body, headers });
       if (number % 4 === 3) await this.#s3.must("DELETE", `/photos/${name}`);
       else this.acknowledged.set(name, body);
+      await sleep(PAUSE_MS);
     }
   }
 }

@@ -6,7 +6,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { signRequest } from "../../src/s3/sigv4/index.ts";
 import type { Key } from "./s3-client.ts";
 import { serve, waitFor, type Serving } from "./serving.ts";
@@ -80,54 +80,75 @@ async function putPromptly(serving: Serving, key: Key, size: number): Promise<vo
   assert.ok((await serving.s3.must("GET", target, { key })).body.equals(body));
 }
 
-for (const { drives, clients, size, sent } of [
-  { drives: 12, clients: 12, size: SLOW_BYTES, sent: 1 },
-  { drives: 12, clients: 12, size: SLOW_BYTES, sent: 300_000 },
-  { drives: 1, clients: 140, size: SLOW_BYTES, sent: 1 },
-  { drives: 1, clients: 150, size: MIB, sent: MIB - 1_000 },
-]) {
-  test(`${clients} clients that stop after ${sent} of ${size} bytes delay no other client, on ${drives} drives`, async (t) => {
+for (const [drives, cases] of [
+  [
+    12,
+    [
+      { clients: 12, size: SLOW_BYTES, sent: 1 },
+      { clients: 12, size: SLOW_BYTES, sent: 300_000 },
+    ],
+  ],
+  [
+    1,
+    [
+      { clients: 140, size: SLOW_BYTES, sent: 1 },
+      { clients: 150, size: MIB, sent: MIB - 1_000 },
+    ],
+  ],
+] as const) {
+  describe(`a store on ${drives} drives`, () => {
     const folder = mkdtempSync(join(tmpdir(), "vault-slow-"));
-    t.after(() => rmSync(folder, { recursive: true, force: true }));
     const folders = Array.from({ length: drives }, (_, slot) => join(folder, `drive-${slot}`));
-    for (const drive of folders) mkdirSync(drive);
-    const several = drives === 1 ? {} : { PLATFORM_VAULT_DRIVES: folders.join(",") };
-    await using serving = await serve({
-      folder,
-      env: { ...several, PLATFORM_VAULT_BODY_PACE_BYTES: "0" },
+    let serving: Serving;
+    before(async () => {
+      for (const drive of folders) mkdirSync(drive);
+      const several = drives === 1 ? {} : { PLATFORM_VAULT_DRIVES: folders.join(",") };
+      serving = await serve({ folder, env: { ...several, PLATFORM_VAULT_BODY_PACE_BYTES: "0" } });
+      await addUser(serving);
+      await serving.s3.must("PUT", "/slow");
     });
-    await addUser(serving);
-    await serving.s3.must("PUT", "/slow");
-    const slow = await Promise.all(
-      Array.from({ length: clients }, (_, index) =>
-        stall(serving.vault.port, `/slow/stalled-${index}`, size, sent),
-      ),
-    );
-    try {
-      await waitFor("the slow bodies", async () => (await readStagingBytes(serving)) >= clients);
-      await Promise.all([
-        putPromptly(serving, vaultRoot, 1_000),
-        putPromptly(serving, other, 1_000),
-        putPromptly(serving, other, 300_000),
-        putPromptly(serving, other, 12 * MIB),
-      ]);
-      await putPromptly(serving, vaultRoot, 12 * MIB);
-      // The delayed ones are completed as well.
-      const first = slow[0]!;
-      first.stop();
-      const answered = once(first.socket, "data");
-      first.socket.write(Buffer.alloc(first.left, 0x62));
-      assert.match(String((await answered)[0]), /^HTTP\/1\.1 200 /);
-      const stored = (await serving.s3.must("GET", "/slow/stalled-0")).body;
-      assert.equal(stored.length, size);
-      assert.equal(stored.indexOf(0x62), size - first.left);
-      assert.equal(stored.lastIndexOf(0x61), size - first.left - 1);
-    } finally {
-      for (const { socket } of slow) socket.destroy();
+    after(async () => {
+      await serving[Symbol.asyncDispose]();
+      rmSync(folder, { recursive: true, force: true });
+    });
+
+    for (const { clients, size, sent } of cases) {
+      test(`${clients} clients that stop after ${sent} of ${size} bytes delay no other client, on ${drives} drives`, async () => {
+        const slow = await Promise.all(
+          Array.from({ length: clients }, (_, index) =>
+            stall(serving.vault.port, `/slow/stalled-${index}`, size, sent),
+          ),
+        );
+        try {
+          await waitFor(
+            "the slow bodies",
+            async () => (await readStagingBytes(serving)) >= clients,
+          );
+          await Promise.all([
+            putPromptly(serving, vaultRoot, 1_000),
+            putPromptly(serving, other, 1_000),
+            putPromptly(serving, other, 300_000),
+            putPromptly(serving, other, 12 * MIB),
+          ]);
+          await putPromptly(serving, vaultRoot, 12 * MIB);
+          // The delayed ones are completed as well.
+          const first = slow[0]!;
+          first.stop();
+          const answered = once(first.socket, "data");
+          first.socket.write(Buffer.alloc(first.left, 0x62));
+          assert.match(String((await answered)[0]), /^HTTP\/1\.1 200 /);
+          const stored = (await serving.s3.must("GET", "/slow/stalled-0")).body;
+          assert.equal(stored.length, size);
+          assert.equal(stored.indexOf(0x62), size - first.left);
+          assert.equal(stored.lastIndexOf(0x61), size - first.left - 1);
+        } finally {
+          for (const { socket } of slow) socket.destroy();
+        }
+        await waitFor("memory of clients that are gone", async () => {
+          return (await readStagingBytes(serving)) === 0;
+        });
+      });
     }
-    await waitFor("memory of clients that are gone", async () => {
-      return (await readStagingBytes(serving)) === 0;
-    });
   });
 }
 
