@@ -65,9 +65,8 @@ export class SharedSubscriptions {
   readonly #pending = new Set<SharedSubscription>();
   readonly #private: PrivateSubscriptions;
   #saving: Promise<void> | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: NodeJS.Timeout | "closed" | undefined;
   #ticker: RepeatingTimer | undefined;
-  #isClosed = false;
 
   /** Restores the existing groups. */
   constructor(options: SharedSubscriptionsOptions) {
@@ -239,11 +238,10 @@ export class SharedSubscriptions {
     await this.#saving;
   }
 
-  /** Stops background work and saves the remaining changes. */
+  /** Stops background work and saves the remaining changes. Members that leave later note some that are not saved. */
   async close(): Promise<void> {
-    // Members that leave from now on note changes, which the next start repeats.
-    this.#isClosed = true;
     clearTimeout(this.#timer);
+    this.#timer = "closed";
     await this.#ticker?.stop();
     await this.save().catch(() => undefined);
   }
@@ -350,7 +348,6 @@ export class SharedSubscriptions {
   }
 
   #saveSoon(afterMs = SAVE_MS): void {
-    if (this.#isClosed) return;
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
       void this.save().catch(() => undefined);
