@@ -39,17 +39,21 @@ export class DrainHooks {
     this.#phases.get(phase)!.push({ name, hook });
   }
 
-  /** Runs all hooks, phase by phase, the last added one first. Resolves to false if one failed or the time did not suffice. */
-  async run(timeoutMs: number, logger: Logger): Promise<boolean> {
+  /**
+   * Runs all hooks, phase by phase, the last added one first. Resolves to false if one failed, or the time and `graceMs`
+   * after it, in which remaining work is aborted, did not suffice.
+   */
+  async run(timeoutMs: number, logger: Logger, graceMs = CUT_GRACE_MS): Promise<boolean> {
     const deadline = new AbortController();
     const endsMs = performance.now() + timeoutMs;
     const expired = Promise.withResolvers<"late">();
+    let grace: NodeJS.Timeout | undefined;
     const cut = setTimeout(() => {
       logger.warn("drain deadline exceeded: aborting remaining work", {
         drain_timeout_ms: timeoutMs,
       });
       deadline.abort();
-      setTimeout(() => expired.resolve("late"), CUT_GRACE_MS);
+      grace = setTimeout(() => expired.resolve("late"), graceMs);
     }, timeoutMs);
     const context: DrainContext = {
       deadline: deadline.signal,
@@ -74,6 +78,7 @@ export class DrainHooks {
       }
     }
     clearTimeout(cut);
+    clearTimeout(grace);
     return inTime;
   }
 

@@ -5,6 +5,8 @@ import type { ListenerReport } from "./parent.ts";
 import type { Lifecycle } from "./service.ts";
 
 const DRAIN_MS = 5_000;
+/** Time to abort remaining work: no end of a process closes what is left. */
+const GRACE_MS = 30_000;
 
 /** A lifecycle whose events are calls. */
 export interface EmbeddedLifecycle extends Lifecycle {
@@ -13,8 +15,8 @@ export interface EmbeddedLifecycle extends Lifecycle {
   /** As SIGHUP. Rejects if a hook fails. */
   reload(): Promise<void>;
   /**
-   * As SIGTERM: drains, at most for `drainMs` (default 5 000). Rejects if a part failed or did not stop in time, which is logged.
-   * Later calls return the same promise.
+   * As SIGTERM: drains, at most for `drainMs` (default 5 000), and then aborts what is left. Rejects if a part failed or
+   * did not stop within half a minute after that, which is logged. Later calls return the same promise.
    */
   close(drainMs?: number): Promise<void>;
 }
@@ -28,7 +30,7 @@ export function createEmbeddedLifecycle(log: Logger): EmbeddedLifecycle {
   let closed: Promise<void> | undefined;
   const drain = async (drainMs: number): Promise<void> => {
     stopping.abort();
-    const isClean = await hooks.run(drainMs, log);
+    const isClean = await hooks.run(drainMs, log, GRACE_MS);
     if (!isClean) throw new Error("a part of the service did not stop: its log names it");
   };
   const close = (drainMs = DRAIN_MS): Promise<void> => (closed ??= drain(drainMs));
