@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { after, describe } from "node:test";
 import {
   findPostgresSkip,
-  startPostgresCluster,
-  type PostgresCluster,
+  openPostgres,
+  type PostgresDatabases,
 } from "@platform/kernel/db-testing";
 
 /** One for all suites of a process. */
-let cluster: Promise<PostgresCluster> | undefined;
+let cluster: Promise<PostgresDatabases> | undefined;
 // Suites have closed their databases by then.
 after(async () => (await cluster)?.stop());
 
@@ -26,7 +26,7 @@ export function onEachDatabase(
   });
   describe("on postgres", { skip: findPostgresSkip() ?? false }, () => {
     suite(async () => {
-      cluster ??= startPostgresCluster();
+      cluster ??= openPostgres();
       return (await cluster).createDatabase();
     }, "postgres");
   });

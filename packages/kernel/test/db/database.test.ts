@@ -16,8 +16,8 @@ import {
 } from "@platform/kernel/db";
 import {
   findPostgresSkip,
-  startPostgresCluster,
-  type PostgresCluster,
+  openPostgres,
+  type PostgresDatabases,
 } from "@platform/kernel/db-testing";
 
 interface Tables {
@@ -43,7 +43,7 @@ const MIGRATIONS: Migration[] = [
 ];
 
 const folder = mkdtempSync(join(tmpdir(), "kernel-db-"));
-let cluster: PostgresCluster | undefined;
+let cluster: PostgresDatabases | undefined;
 let files = 0;
 after(async () => {
   await cluster?.stop();
@@ -61,7 +61,7 @@ const kinds = [
     kind: "postgres" as const,
     skip: findPostgresSkip(),
     start: async () => {
-      cluster = await startPostgresCluster();
+      cluster = await openPostgres();
     },
     makeUrl: async () => cluster!.createDatabase(),
   },

@@ -7,8 +7,8 @@ import { after, before, describe, test } from "node:test";
 import { openDatabase } from "@platform/kernel/db";
 import {
   findPostgresSkip,
-  startPostgresCluster,
-  type PostgresCluster,
+  openPostgres,
+  type PostgresDatabases,
 } from "@platform/kernel/db-testing";
 import { createIdSource } from "@platform/kernel/ids";
 import { createManualClock } from "@platform/kernel/time";
@@ -136,9 +136,9 @@ describe("on sqlite", () => {
 });
 
 describe("on postgres", { skip: findPostgresSkip() ?? false }, () => {
-  let cluster: PostgresCluster | undefined;
+  let cluster: PostgresDatabases | undefined;
   before(async () => {
-    cluster = await startPostgresCluster();
+    cluster = await openPostgres();
   });
   runSuite(async () => cluster!.createDatabase());
   after(() => cluster?.stop());
