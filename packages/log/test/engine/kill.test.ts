@@ -10,7 +10,7 @@ import { openLog, openNodeDisk } from "../../src/index.ts";
 import { readAll } from "../simulation/read-all.ts";
 
 /** Number of rounds; soak tests set more. */
-const ROUNDS = Number(process.env["PLATFORM_KILL_ROUNDS"] ?? 20);
+const ROUNDS = Number(process.env["PLATFORM_KILL_ROUNDS"] ?? 8);
 
 /** Entry number, then pairs of partition and offset. */
 type Acknowledged = [number, [number, number], [number, number]];

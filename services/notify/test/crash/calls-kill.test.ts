@@ -10,7 +10,7 @@ import { openSmtp } from "../smtp-client.ts";
 import { until } from "../stage.ts";
 
 /** Kills to make; the long form makes more. */
-const KILLS = Number(process.env["PLATFORM_NOTIFY_CALL_KILLS"] ?? 2);
+const KILLS = Number(process.env["PLATFORM_NOTIFY_CALL_KILLS"] ?? 1);
 const MAILS = 3;
 /** From readiness to the last answer. Leases are longer. */
 const CONTINUED_MS_MAX = 10_000;

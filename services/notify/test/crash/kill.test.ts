@@ -10,7 +10,7 @@ import { startSink } from "../sink.ts";
 import { until } from "../stage.ts";
 
 /** Kills to make; a soak sets more. */
-const KILLS = Number(process.env["PLATFORM_NOTIFY_KILLS"] ?? 5);
+const KILLS = Number(process.env["PLATFORM_NOTIFY_KILLS"] ?? 3);
 const CLIENTS = 8;
 
 const folder = mkdtempSync(join(tmpdir(), "notify-kill-"));

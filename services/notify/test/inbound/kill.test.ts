@@ -9,7 +9,7 @@ import { startMailProcess, type MailProcess } from "../mail-process.ts";
 import { openSmtp } from "../smtp-client.ts";
 
 /** Kills to make; a soak sets more. */
-const KILLS = Number(process.env["PLATFORM_NOTIFY_INBOUND_KILLS"] ?? 4);
+const KILLS = Number(process.env["PLATFORM_NOTIFY_INBOUND_KILLS"] ?? 2);
 /** Mails that a service has acknowledged before it is killed. */
 const MAILS_MIN = 2;
 const CLIENTS = 8;

@@ -17,6 +17,9 @@ after(async () => {
 });
 
 const DAY_MS = 86_400_000;
+/** Batches of bulk mail, together more than the 1 000 deliveries that are held in memory. */
+const BATCHES = 3;
+const BATCH = 400;
 
 function createDelivery(client: string, domain: string, queueClass: QueueClass = 0): Delivery {
   const message = { client, content: Buffer.alloc(10) } as Delivery["message"];
@@ -165,9 +168,9 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
         send_wait_ms: 0,
       });
       OPEN.push(sink, { close: () => stage.close(500) });
-      for (let batch = 0; batch < 4; batch += 1) {
-        const messages = Array.from({ length: 500 }, (_, index) => ({
-          to: `user${batch * 500 + index}@d${index % 13}.example`,
+      for (let batch = 0; batch < BATCHES; batch += 1) {
+        const messages = Array.from({ length: BATCH }, (_, index) => ({
+          to: `user${batch * BATCH + index}@d${index % 13}.example`,
           subject: "Bulk",
           text: "Hello",
           stream: "bulk",
@@ -176,16 +179,16 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
         assert.ok(body.results.every((one: { code: number }) => one.code === 202));
       }
       const before = sink.accepted.length;
-      assert.ok(before < 1_500, "most of it waits");
+      assert.ok(before < 800, "most of it waits");
       contentMs = 5;
       const mail = { to: "ada@example.org", subject: "Code", text: "123456" };
       await stage.call("POST", "/api/v1/send", mail);
       await until(() => sink.accepted.find(({ recipient }) => recipient === "ada@example.org"));
       assert.ok(sink.accepted.length < before + 300, "it did not wait for the bulk mail");
-      await until(() => (sink.accepted.length >= 2_001 ? true : undefined));
+      await until(() => (sink.accepted.length >= BATCHES * BATCH + 1 ? true : undefined));
       const recipients = new Set(sink.accepted.map(({ recipient }) => recipient));
-      assert.equal(recipients.size, 2_001);
-      assert.equal(sink.accepted.length, 2_001, "each exactly once");
+      assert.equal(recipients.size, BATCHES * BATCH + 1);
+      assert.equal(sink.accepted.length, BATCHES * BATCH + 1, "each exactly once");
     });
 
     test("a stop in between loses nothing, and the rest is sent after a start with an earlier clock", async () => {
