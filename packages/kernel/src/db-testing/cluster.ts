@@ -168,7 +168,6 @@ export interface Programs {
   identity: { uid: number; gid: number } | undefined;
 }
 
-/** Finds them. */
 export function findPrograms(): Programs | PostgresMissing {
   const folder = [
     ...globSync("/usr/lib/postgresql/*/bin").toSorted().toReversed(),
