@@ -205,7 +205,8 @@ async function noticeRefusal(): Promise<void> {
     () => undefined,
     (error: unknown) => error,
   );
-  if (socket !== undefined) return;
+  // The answer may come while the next attempt is in flight.
+  if (liveState.value.kind === "live") return;
   if (!(failure instanceof ApiFailure) || failure.status !== FORBIDDEN) {
     if (liveState.value.kind === "refused") retryLive();
     return;
@@ -214,7 +215,7 @@ async function noticeRefusal(): Promise<void> {
   receive({ type: "down", service: only.id, since: Date.now(), status, detail });
   liveState.value = { kind: "refused" };
   clearTimeout(retryTimer);
-  if (!document.hidden) retryTimer = window.setTimeout(connect, REFUSED_MS);
+  if (socket === undefined && !document.hidden) retryTimer = window.setTimeout(connect, REFUSED_MS);
 }
 
 function handleVisibility(): void {
