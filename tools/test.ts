@@ -1,12 +1,10 @@
 // `npm test [-- FILTER…]`: every test file, each in a process of its own with a time limit of its own.
 // `npm run test:long [-- FILTER…]`: the long forms of kill rounds, crash states and soaks.
 import { spawnSync } from "node:child_process";
-import { chmodSync, globSync, mkdtempSync, rmSync } from "node:fs";
-import { availableParallelism, tmpdir } from "node:os";
-import { join } from "node:path";
+import { globSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { findBuilt } from "../bin/built.js";
-import { endSharedPostgres } from "../packages/kernel/src/db-testing/index.ts";
 import { explainStaleInstallation } from "./installation.ts";
 import { chooseReruns } from "./rerun.ts";
 import { endTestFiles, runTestFile, type FileResult, type TestCounts } from "./test-file.ts";
@@ -100,15 +98,6 @@ const queue = new TestQueue(plans, {
   costs,
   cores: availableParallelism(),
   ...(jobs === undefined ? {} : { jobs }),
-});
-/** Folder that the files of this run share. */
-const runFolder = mkdtempSync(join(tmpdir(), "pt-run-"));
-// PostgreSQL, which runs as another user, needs access to its folder below.
-chmodSync(runFolder, 0o711);
-process.env["PLATFORM_TEST_RUN"] = runFolder;
-process.once("exit", () => {
-  endSharedPostgres(runFolder);
-  rmSync(runFolder, { recursive: true, force: true, maxRetries: 5 });
 });
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.once(signal, () => {

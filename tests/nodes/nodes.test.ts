@@ -9,8 +9,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import {
   findPostgresSkip,
-  openPostgres,
-  type PostgresDatabases,
+  startPostgresCluster,
+  type PostgresCluster,
 } from "@platform/kernel/db-testing";
 import { every } from "@platform/kernel/time";
 import { RedisClient } from "@platform/redis";
@@ -74,7 +74,7 @@ const stage = new Stage();
 /** Ends Redis after the test. */
 const endings: (() => void)[] = [];
 let redis: { kill: () => Promise<void>; start: () => Promise<void> };
-let cluster: PostgresDatabases;
+let cluster: PostgresCluster;
 const nodes: Node[] = [];
 const gateways: Node[] = [];
 const users: User[] = [];
@@ -86,7 +86,7 @@ const failures: string[] = [];
 
 before(async () => {
   if (isSkipped) return;
-  const [postgres, redisUrl] = await Promise.all([openPostgres(), startSharedRedis()]);
+  const [postgres, redisUrl] = await Promise.all([startPostgresCluster(), startSharedRedis()]);
   cluster = postgres;
   const [identityEnv = "", , gatewayConfig = ""] = readBlocks("several-nodes.md").map(
     ({ text }) => text,

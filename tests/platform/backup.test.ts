@@ -14,7 +14,7 @@ import {
 import { join } from "node:path";
 import { test } from "node:test";
 import { parseEnv } from "node:util";
-import { emptyDatabase, findPostgresSkip, openPostgres } from "@platform/kernel/db-testing";
+import { emptyDatabase, findPostgresSkip, startPostgresCluster } from "@platform/kernel/db-testing";
 import {
   ask,
   askStorage,
@@ -177,7 +177,7 @@ test(
     const base = makeFolder();
     const data = join(base, "data");
     const backup = join(base, "backup");
-    const cluster = await openPostgres();
+    const cluster = await startPostgresCluster();
     t.after(() => cluster.stop());
     const url = await cluster.createDatabase();
     const secrets = {

@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { after, describe } from "node:test";
 import {
   findPostgresSkip,
-  openPostgres,
-  type PostgresDatabases,
+  startPostgresCluster,
+  type PostgresCluster,
 } from "@platform/kernel/db-testing";
 
 /** One for all suites of a process. */
-let cluster: Promise<PostgresDatabases> | undefined;
+let cluster: Promise<PostgresCluster> | undefined;
 // Suites have closed their databases by then.
 after(async () => (await cluster)?.stop());
 
@@ -26,7 +26,7 @@ export function onEachDatabase(
   });
   describe("on postgres", { skip: findPostgresSkip() ?? false }, () => {
     suite(async () => {
-      cluster ??= openPostgres();
+      cluster ??= startPostgresCluster();
       return (await cluster).createDatabase();
     }, "postgres");
   });

@@ -6,8 +6,8 @@ import { after } from "node:test";
 import { buildSchema } from "@platform/kernel/config";
 import {
   findPostgresSkip,
-  openPostgres,
-  type PostgresDatabases,
+  startPostgresCluster,
+  type PostgresCluster,
 } from "@platform/kernel/db-testing";
 import { createEmbeddedLifecycle } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
@@ -43,7 +43,7 @@ export interface StageKind {
 }
 
 const folder = mkdtempSync(join(tmpdir(), "auth-"));
-let cluster: Promise<PostgresDatabases> | undefined;
+let cluster: Promise<PostgresCluster> | undefined;
 let folders = 0;
 const DRAIN_MS = 2_500;
 const OPEN_STAGES = new Set<() => Promise<void>>();
@@ -65,7 +65,7 @@ export const STAGE_KINDS: readonly StageKind[] = [
     kind: "postgres",
     skip: findPostgresSkip(),
     prepare: async () => {
-      cluster ??= openPostgres();
+      cluster ??= startPostgresCluster();
       return {
         data_dir: join(folder, `${(folders += 1)}`),
         database_url: await (await cluster).createDatabase(),

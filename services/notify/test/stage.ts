@@ -6,8 +6,8 @@ import { after } from "node:test";
 import { buildSchema } from "@platform/kernel/config";
 import {
   findPostgresSkip,
-  openPostgres,
-  type PostgresDatabases,
+  startPostgresCluster,
+  type PostgresCluster,
 } from "@platform/kernel/db-testing";
 import { createEmbeddedLifecycle } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
@@ -54,7 +54,7 @@ export interface StageKind {
 }
 
 const folder = mkdtempSync(join(tmpdir(), "notify-"));
-let cluster: Promise<PostgresDatabases> | undefined;
+let cluster: Promise<PostgresCluster> | undefined;
 let folders = 0;
 const OPEN_STAGES = new Set<(drainMs?: number) => Promise<void>>();
 after(async () => {
@@ -75,7 +75,7 @@ export const STAGE_KINDS: readonly StageKind[] = [
     kind: "postgres",
     skip: findPostgresSkip(),
     prepare: async () => {
-      cluster ??= openPostgres();
+      cluster ??= startPostgresCluster();
       const url = await (await cluster).createDatabase();
       const dataDir = join(folder, `${(folders += 1)}`);
       return { database_url: url, data_dir: dataDir, encryption_keys: `hex:${"5e".repeat(32)}` };

@@ -16,8 +16,8 @@ import {
 } from "@platform/kernel/db";
 import {
   findPostgresSkip,
-  openPostgres,
-  type PostgresDatabases,
+  startPostgresCluster,
+  type PostgresCluster,
 } from "@platform/kernel/db-testing";
 
 interface Tables {
@@ -43,7 +43,7 @@ const MIGRATIONS: Migration[] = [
 ];
 
 const folder = mkdtempSync(join(tmpdir(), "kernel-db-"));
-let cluster: PostgresDatabases | undefined;
+let cluster: PostgresCluster | undefined;
 let files = 0;
 after(async () => {
   await cluster?.stop();
@@ -61,7 +61,7 @@ const kinds = [
     kind: "postgres" as const,
     skip: findPostgresSkip(),
     start: async () => {
-      cluster = await openPostgres();
+      cluster = await startPostgresCluster();
     },
     makeUrl: async () => cluster!.createDatabase(),
   },

@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import { findPostgresSkip, openPostgres } from "@platform/kernel/db-testing";
+import { findPostgresSkip, startPostgresCluster } from "@platform/kernel/db-testing";
 import { Database, type DatabaseOptions } from "../../src/database/database.ts";
 import { splitSql } from "../../src/database/split-sql.ts";
 import { sql } from "../../src/database/sql.ts";
@@ -125,7 +125,7 @@ test("queries bind values, and transactions are all or nothing", async (t) => {
 });
 
 test("the same works on PostgreSQL", { skip: findPostgresSkip() }, async (t) => {
-  const cluster = await openPostgres();
+  const cluster = await startPostgresCluster();
   t.after(() => cluster.stop());
   const url = await cluster.createDatabase();
   await checkQueries(declare(t, { migrations: NOTES, url }));

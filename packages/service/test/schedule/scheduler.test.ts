@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import { findPostgresSkip, openPostgres } from "@platform/kernel/db-testing";
+import { findPostgresSkip, startPostgresCluster } from "@platform/kernel/db-testing";
 import { createLogger } from "@platform/kernel/log";
 import { createManualClock, type ManualClock } from "@platform/kernel/time";
 import { Database } from "../../src/database/database.ts";
@@ -66,7 +66,7 @@ test(
   "one of several replicas runs each tick on PostgreSQL",
   { skip: findPostgresSkip() },
   async (t) => {
-    const cluster = await openPostgres();
+    const cluster = await startPostgresCluster();
     t.after(() => cluster.stop());
     await checkReplicas(t, await cluster.createDatabase());
   },

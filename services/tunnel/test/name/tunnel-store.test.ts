@@ -7,8 +7,8 @@ import { after, before, describe, test } from "node:test";
 import { openDatabase } from "@platform/kernel/db";
 import {
   findPostgresSkip,
-  openPostgres,
-  type PostgresDatabases,
+  startPostgresCluster,
+  type PostgresCluster,
 } from "@platform/kernel/db-testing";
 import { createIdSource } from "@platform/kernel/ids";
 import { createManualClock } from "@platform/kernel/time";
@@ -147,9 +147,9 @@ describe("on sqlite", () => {
 });
 
 describe("on postgres", { skip: findPostgresSkip() ?? false }, () => {
-  let cluster: PostgresDatabases | undefined;
+  let cluster: PostgresCluster | undefined;
   before(async () => {
-    cluster = await openPostgres();
+    cluster = await startPostgresCluster();
   });
   runSuite(async () => cluster!.createDatabase());
   after(() => cluster?.stop());
