@@ -30,9 +30,10 @@ export async function openWires(
   const kafka = await openKafka(config, service, messages, callers);
   lifecycle.onDrain("kafka", closing(kafka), "listeners");
   const mqtt = await openMqtt(config, service, messages, callers);
-  lifecycle.onDrain("mqtt", closing(mqtt), "listeners");
+  // Before the HTTP listener, which waits for their WebSockets.
+  lifecycle.onDrain("mqtt", closing(mqtt), "streams");
   const stomp = createStomp(config, service, messages, callers);
-  lifecycle.onDrain("stomp", closing(stomp), "listeners");
+  lifecycle.onDrain("stomp", closing(stomp), "streams");
   messages.broker.topicRules.watch(() => {
     mqtt.endForbidden();
     stomp.endForbidden();

@@ -183,3 +183,21 @@ test("only the operator and administrators see connections", async (t) => {
   assert.equal((await get(asUser("admin"), "?limit=1001")).status, 400);
   assert.equal((await get(asUser("admin"), "?protocol=amqp")).status, 400);
 });
+
+test("a stopping broker ends STOMP and MQTT over WebSocket, and does not wait for its time to be over", async (t) => {
+  const pulse = await startPulseHere(t);
+  const frames = {
+    stomp: ["v12.stomp", "CONNECT\naccept-version:1.2\nhost:x\n\n\0"],
+    mqtt: ["mqtt", Buffer.from("101000044d5154540402003c0004776f7273", "hex")],
+  } as const;
+  const ended = [];
+  for (const [path, [protocol, hello]] of Object.entries(frames)) {
+    const socket = new WebSocket(`${pulse.url.replace("http", "ws")}/${path}`, protocol);
+    await once(socket, "open");
+    socket.send(hello);
+    await once(socket, "message");
+    ended.push(once(socket, "close"));
+  }
+  await pulse.stop();
+  await Promise.all(ended);
+});

@@ -9,6 +9,7 @@ import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { PulseHere, startPulseHere } from "../fixture/pulse-here.ts";
+import { startPulseProcess } from "../fixture/pulse-process.ts";
 import { makeToken, startFeed } from "../fixture/tokens.ts";
 import { StompClient } from "./client.ts";
 
@@ -395,7 +396,7 @@ test("receipts are delayed for a tenant over its quota", async (t) => {
 });
 
 test("a stopping broker finishes what it has begun, and says that it stops", async (t) => {
-  const stopping = await startPulseHere(t);
+  const stopping = await startPulseProcess(t);
   const client = await StompClient.connect(stopping.stompPort);
   client.send("SEND", { destination: "last", receipt: "1" }, "x");
   assert.equal((await client.next()).command, "RECEIPT");
