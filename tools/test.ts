@@ -21,9 +21,8 @@ const LONG_MINUTES = 600;
 const HELP = `usage: npm test [-- OPTIONS] [FILTER...]
        npm run test:long [-- OPTIONS] [FILTER...]
 
-Runs the test files whose path contains one of the filters, or all of them. Services that tests start as processes run in
-their built form: it is written before a run of all files; with a filter, sources that have changed run instead.
-PLATFORM_FORM=built and PLATFORM_FORM=source choose the form.
+Runs the test files whose path contains one of the filters, or all of them. Services that tests start as processes run from
+their sources; with PLATFORM_FORM=built in their built form, which is written if it is out of date.
 
   --long            the long forms of kill rounds, crash states and soaks only
   --jobs N          files to run at the same time (default: as many as keep the cores busy, by their recorded costs)
@@ -116,11 +115,9 @@ function buildConsole(): void {
 
 /** The form in which tests start services, the same for all files. */
 function chooseForm(): "built" | "source" {
-  const chosen = process.env["PLATFORM_FORM"] ?? "";
-  if (chosen === "source") return "source";
+  if (process.env["PLATFORM_FORM"] !== "built") return "source";
   process.env["PLATFORM_FORM"] = "";
   if (findBuilt("@platform/runtime/main") !== undefined) return "built";
-  if (chosen === "" && filters.length > 0) return "source";
   const { status } = spawnSync(process.execPath, ["services/runtime/src/build/build-services.ts"], {
     stdio: "inherit",
   });

@@ -62,14 +62,17 @@ function listRestarts(text: string): Event[] {
 
 const skip = process.platform === "linux" ? false : "processes are listed from /proc";
 
-/** Returns the children of a process whose command line contains `word`. */
-function listChildren(pid: number, word: string): number[] {
+/** The main module of the gateway, or of its built form. */
+const GATEWAY = /\/services\/(?:gate\/src\/main\.ts|\w+\/gate\.js)/;
+
+/** Returns the children of a process whose command line matches. */
+function listChildren(pid: number, command: RegExp): number[] {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
   return children
     .split(" ")
     .filter((child) => child.trim() !== "")
     .map(Number)
-    .filter((child) => readFileSync(`/proc/${child}/cmdline`, "utf8").includes(word));
+    .filter((child) => command.test(readFileSync(`/proc/${child}/cmdline`, "utf8")));
 }
 
 test(
@@ -119,7 +122,7 @@ test(
       assert.deepEqual([part, outcome, restart_in_ms], ["gateway", "SIGKILL", waitMs]);
       const before = load.counts.answered;
       await waitUntil("answers of the next gateway", () => load.counts.answered > before + 50);
-      const [next, ...more] = listChildren(up.child.pid!, "services/gate/");
+      const [next, ...more] = listChildren(up.child.pid!, GATEWAY);
       assert.deepEqual(more, []);
       assert.ok(next !== undefined && !pids.includes(next));
       pids.push(next);
