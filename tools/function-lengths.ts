@@ -4,7 +4,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const FUNCTION_LINES_MAX = 60;
+/** Lines of a screen. */
+export const FUNCTION_LINES_MAX = 60;
 
 /** Long functions by kind: lists of routes, the components of pages and tests are long for reasons of their own. */
 export type FunctionKind = "code" | "routes" | "components" | "tests";

@@ -23,9 +23,18 @@ const ID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
 
 /**
  * Claims the first identity of the data folder that no living process has. The operating system ends the claim of a process
- * that dies. Throws the system's error if the folder cannot be written.
+ * that dies. If the folder cannot be written, `onFault` gets the system's error, and the identity is one for this run.
  */
-export function claimReplica(dataFolder: string): Replica {
+export function claimReplica(dataFolder: string, onFault: (error: unknown) => void): Replica {
+  try {
+    return claimSlot(dataFolder);
+  } catch (error) {
+    onFault(error);
+    return createReplica();
+  }
+}
+
+function claimSlot(dataFolder: string): Replica {
   const folder = join(dataFolder, "replicas");
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   for (let slot = 1; slot <= SHARED_MAX; slot++) {

@@ -106,15 +106,12 @@ async function startScheduler(options: StartOptions): Promise<Scheduler> {
 function openReplica({ service, telemetry }: StartOptions): Replica {
   const { databases, environment, settings } = service;
   if (databases.length === 0 || environment.inMemory) return createReplica();
-  try {
-    return claimReplica(settings.data);
-  } catch (error) {
+  return claimReplica(settings.data, (error) =>
     telemetry.log.info("schedules: the data folder cannot keep the identity of this replica", {
       error,
       effect: "if it dies during a run, the schedule pauses for 10 seconds",
-    });
-    return createReplica();
-  }
+    }),
+  );
 }
 
 function createHandler(options: StartOptions): { handler: RequestHandler; sockets: Sockets } {

@@ -1,7 +1,7 @@
 // The owner of a lease: the successor of a process that was killed releases the leases of that one.
 import { createHash } from "node:crypto";
 import type { ServiceLifecycle } from "@platform/chassis";
-import { claimReplica, createReplica, type Replica } from "@platform/kernel/files";
+import { claimReplica } from "@platform/kernel/files";
 import type { Logger } from "@platform/kernel/log";
 
 /**
@@ -24,22 +24,15 @@ export interface MarkOptions {
  */
 export function claimMark({ kind, dataDir, log, lifecycle }: MarkOptions): number {
   if (kind === "sqlite") return SINGLE_MARK;
-  const replica = openReplica(dataDir, log);
-  lifecycle.onDrain("identity", () => replica.release(), "database");
-  return markOf(replica.id);
-}
-
-function openReplica(dataDir: string, log: Logger): Replica {
-  try {
-    return claimReplica(dataDir);
-  } catch (error) {
+  const replica = claimReplica(dataDir, (error) =>
     log.info("the data folder cannot keep the identity of this process", {
       error,
       effect:
         "if it dies, what it was delivering continues when the leases end: after 15 minutes at most",
-    });
-    return createReplica();
-  }
+    }),
+  );
+  lifecycle.onDrain("identity", () => replica.release(), "database");
+  return markOf(replica.id);
 }
 
 /** 2 to 2^31 - 1: the column has 32 bits. */
