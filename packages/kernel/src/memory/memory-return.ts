@@ -15,7 +15,8 @@ const IDLE_MS = 60_000;
 export interface MemoryReturnOptions {
   /** Share of the time since the last call in which this thread ran, 0 to 1. */
   readonly measureShare: () => number;
-  readonly collect: () => void;
+  /** False if it could not collect: it is tried again. */
+  readonly collect: () => boolean;
   /** Called to be called back after `ms`. */
   readonly wait: (ms: number, callback: () => void) => void;
 }
@@ -45,8 +46,7 @@ export class MemoryReturn {
         return;
       }
       wait(QUIET_MS, () => {
-        if (measureShare() < QUIET_SHARE) {
-          this.#options.collect();
+        if (measureShare() < QUIET_SHARE && this.#options.collect()) {
           this.#isDue = false;
           measureShare();
         }
@@ -74,11 +74,12 @@ export function returnMemory(): void {
 
 /**
  * Collects all garbage and gives free pages back. The flag is set for one moment only: with it, V8 would reject the compiled
- * modules that it has kept.
+ * modules that it has kept. It is one for all threads: false if another thread has reset it in that moment.
  */
-export function collectGarbage(): void {
+export function collectGarbage(): boolean {
   setFlagsFromString("--expose-gc");
-  const collect = runInNewContext("gc") as (options: object) => void;
+  const collect = runInNewContext("globalThis.gc") as ((options: object) => void) | undefined;
   setFlagsFromString("--no-expose-gc");
-  collect({ type: "major", execution: "sync", flavor: "last-resort" });
+  collect?.({ type: "major", execution: "sync", flavor: "last-resort" });
+  return collect !== undefined;
 }

@@ -26,6 +26,7 @@ import {
 
 // A path that a shell must quote.
 const data = join(makeFolder(), "my data");
+const SETTLE_MS = 60_000;
 let up: ReturnType<typeof run>;
 let started: Started;
 
@@ -44,8 +45,16 @@ async function platform(...args: string[]) {
   return { code, out, err };
 }
 
+/** The status when all services have answered: on a busy machine some are still occupied with their start. */
+async function readSettledStatus() {
+  const endsMs = performance.now() + SETTLE_MS;
+  let status = await platform("status");
+  while (status.code !== 0 && performance.now() < endsMs) status = await platform("status");
+  return status;
+}
+
 test("status shows every service as up, as a table and as JSON", async () => {
-  const table = await platform("status");
+  const table = await readSettledStatus();
   assert.equal(table.code, 0, table.out + table.err);
   for (const label of ["gateway", "identity", "storage", "messaging", "sample"])
     assert.match(table.out, new RegExp(`^${label} +up +http://localhost:\\d+ +\\d+ `, "m"));
@@ -64,7 +73,7 @@ test("a second up on the same folder is refused with the process that holds it, 
       `another platform is running with the data folder ".*my data"( \\(process ${up.child.pid}\\))?; stop it first, or choose another folder with --data`,
     ),
   );
-  assert.equal((await platform("status")).code, 0);
+  assert.equal((await readSettledStatus()).code, 0);
 });
 
 test("user add creates an account with a generated password that signs in", async () => {
@@ -434,15 +443,24 @@ test("doctor finds routes and topics of before services required more", async ()
 });
 
 test("a service that keeps exiting is reported, and the others continue", async () => {
-  for (let i = 0; i < 4; i += 1) {
+  let restarts = 0;
+  const endSample = async (): Promise<void> => {
     const pid = await waitForPid("sample");
     process.kill(pid, "SIGKILL");
     while (isAlive(pid)) await sleep(20);
-  }
+    restarts += 1;
+  };
+  while (restarts < 4) await endSample();
   await up.waitFor((text) => (text.includes("keeps exiting") ? true : undefined));
-  const { code, out } = await platform("status");
+  let status = await platform("status");
+  // On a busy machine it may have been started again meanwhile; the pauses become longer.
+  while (status.code === 0 && restarts < 8) {
+    await endSample();
+    status = await platform("status");
+  }
+  const { code, out } = status;
   assert.equal(code, 1);
-  assert.match(out, /^sample +restarting .*4 restarts$/m);
+  assert.match(out, new RegExp(`^sample +restarting .*${restarts} restarts$`, "m"));
   assert.match(
     out,
     /^sample: SIGKILL\n +→ (?:npx )?platform logs sample --level warn --data '.*my data'$/m,
