@@ -443,18 +443,17 @@ test("doctor finds routes and topics of before services required more", async ()
 });
 
 test("a service that keeps exiting is reported, and the others continue", async () => {
-  let restarts = 0;
   const endSample = async (): Promise<void> => {
     const pid = await waitForPid("sample");
     process.kill(pid, "SIGKILL");
     while (isAlive(pid)) await sleep(20);
-    restarts += 1;
   };
-  while (restarts < 4) await endSample();
+  let restarts = 0;
+  for (; restarts < 4; restarts += 1) await endSample();
   await up.waitFor((text) => (text.includes("keeps exiting") ? true : undefined));
   let status = await platform("status");
   // On a busy machine it may have been started again meanwhile; the pauses become longer.
-  while (status.code === 0 && restarts < 8) {
+  for (; status.code === 0 && restarts < 8; restarts += 1) {
     await endSample();
     status = await platform("status");
   }
