@@ -22,7 +22,7 @@ import { Schemas } from "./schema/schemas.ts";
 import { Offsets } from "./store/offsets.ts";
 import { StateTable } from "./store/state.ts";
 import { Store } from "./store/store.ts";
-import { TenantCounts } from "./tenant-counts.ts";
+import { TenantCounts } from "./tenant/tenant-counts.ts";
 import { Topics } from "./topic/topics.ts";
 import { Transforms, type TransformObserver } from "./transform/transforms.ts";
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { MESSAGE_MAP } from "../src/message-map.ts";
+import { MESSAGE_MAP } from "../src/message/message-map.ts";
 
 test("the README has a row for each property of a message, and no other", () => {
   const text = readFileSync(new URL("../README.md", import.meta.url), "utf8");

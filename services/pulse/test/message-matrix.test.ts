@@ -6,7 +6,7 @@ import { Kafka, logLevel, type IHeaders } from "kafkajs";
 import { connectAsync } from "mqtt";
 import { WebSocket } from "ws";
 import { encodeFrame } from "../src/stomp/frame/frame.ts";
-import { MESSAGE_MAP } from "../src/message-map.ts";
+import { MESSAGE_MAP } from "../src/message/message-map.ts";
 import { toLevelName } from "../src/topic/level-name.ts";
 import { toKafkaName } from "../src/topic/name.ts";
 import { EventReader } from "./fixture/event-reader.ts";

@@ -1,7 +1,7 @@
 // The dead letters of a topic that were not requeued: list, summary, requeue.
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
-import { toMessage, type Message } from "../message.ts";
+import { toMessage, type Message } from "../message/message.ts";
 import { OffsetRanges, type StoredRanges } from "../store/offset-ranges.ts";
 import type { RecordHeader } from "@platform/log/batch";
 import { readRecords } from "../store/read-records.ts";

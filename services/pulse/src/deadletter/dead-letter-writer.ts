@@ -3,7 +3,7 @@ import { z } from "zod";
 import { readJson, type StateTable } from "../store/state.ts";
 import type { PendingRecord, Store } from "../store/store.ts";
 import type { RecordHeader } from "@platform/log/batch";
-import { readText, toRecord } from "../message.ts";
+import { readText, toRecord } from "../message/message.ts";
 import type { Tenant } from "../topic/name.ts";
 import { defaultDeadLetterName, type Topic, type Topics } from "../topic/topics.ts";
 

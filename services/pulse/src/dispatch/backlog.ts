@@ -2,7 +2,7 @@
 import { readRecords } from "../store/read-records.ts";
 import { readJson, type StateTable } from "../store/state.ts";
 import type { PendingRecord, Store } from "../store/store.ts";
-import { toMessage } from "../message.ts";
+import { toMessage } from "../message/message.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import { BacklogRoom, createBacklogError } from "./backlog-room.ts";
 

@@ -1,6 +1,6 @@
 // The stored form of a delayed message: the record of its topic, and headers that name topic, partition and time slot.
 import type { NewRecord, RecordHeader, StoredRecord } from "@platform/log/batch";
-import { OWN_HEADER_PREFIX } from "../message.ts";
+import { OWN_HEADER_PREFIX } from "../message/message.ts";
 import type { Topic } from "../topic/topics.ts";
 
 const TARGET_HEADER = `${OWN_HEADER_PREFIX}delay-topic`;

@@ -4,7 +4,7 @@ import { PlatformError } from "@platform/kernel/errors";
 import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import type { PartitionView } from "@platform/log";
 import type { NewRecord, StoredRecord } from "@platform/log/batch";
-import { toMessage } from "../message.ts";
+import { toMessage } from "../message/message.ts";
 import { readRecords } from "../store/read-records.ts";
 import { readJson, type StateTable } from "../store/state.ts";
 import type { PendingRecord, Store } from "../store/store.ts";

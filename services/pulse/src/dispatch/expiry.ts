@@ -2,7 +2,7 @@
 import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import type { PartitionView } from "@platform/log";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
-import { toMessage } from "../message.ts";
+import { toMessage } from "../message/message.ts";
 import { readRecords } from "../store/read-records.ts";
 import { readJson, type StateTable } from "../store/state.ts";
 import type { PendingRecord, Store } from "../store/store.ts";

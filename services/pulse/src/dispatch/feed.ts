@@ -1,7 +1,7 @@
 // Feeds durable records to subscriptions: each new batch is read and decoded once for all followers that are up to date.
 import { LogError, type PartitionView } from "@platform/log";
 import { decodeBatch, splitBatches } from "@platform/log/batch";
-import { toMessage, type Message } from "../message.ts";
+import { toMessage, type Message } from "../message/message.ts";
 import { BATCH_BYTES_MAX, type Store } from "../store/store.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import type { ReadAhead } from "./read-ahead.ts";

@@ -1,5 +1,5 @@
 // A member of a shared subscription.
-import type { Message } from "../message.ts";
+import type { Message } from "../message/message.ts";
 import type { Sink } from "./subscription.ts";
 
 /** Handle of a member. */

@@ -1,5 +1,5 @@
 // Messages waiting for a subscription: higher priority first, then in log order.
-import type { Message } from "../message.ts";
+import type { Message } from "../message/message.ts";
 
 interface Level {
   priority: number;

@@ -1,5 +1,5 @@
 // Failed deliveries of a group's messages: their number, and the time of the next delivery.
-import type { Message } from "../message.ts";
+import type { Message } from "../message/message.ts";
 
 /** Redelivery settings of shared subscriptions. */
 export interface RedeliverySettings {

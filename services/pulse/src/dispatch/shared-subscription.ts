@@ -1,7 +1,7 @@
 // A shared subscription to one topic: each message goes to one member in turn, and to another one if it is not acknowledged.
 import type { Clock } from "@platform/kernel/time";
 import type { PartitionView } from "@platform/log";
-import { isAt, placeOf, type Message } from "../message.ts";
+import { isAt, placeOf, type Message } from "../message/message.ts";
 import type { Topic } from "../topic/topics.ts";
 import type { Feeds, Following, FeedBatch } from "./feed.ts";
 import { OffsetRanges, type StoredRanges } from "../store/offset-ranges.ts";

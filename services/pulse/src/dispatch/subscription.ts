@@ -1,6 +1,6 @@
 // A plain subscription: every message of a topic, or of all topics that match a pattern, from a position on.
 import type { PartitionView } from "@platform/log";
-import type { Message } from "../message.ts";
+import type { Message } from "../message/message.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import type { Backlog } from "./backlog.ts";
 import type { Feeds, Following, FeedBatch } from "./feed.ts";

@@ -1,7 +1,7 @@
 // Messages that failed too often in a group, waiting to become dead letters.
 import type { Clock } from "@platform/kernel/time";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
-import type { Message } from "../message.ts";
+import type { Message } from "../message/message.ts";
 import { sizeOf, type PendingRecord } from "../store/store.ts";
 import type { Topic } from "../topic/topics.ts";
 import type { SharedSubscription } from "./shared-subscription.ts";

@@ -4,7 +4,7 @@ import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, JsonText, type ApiRoute } from "@platform/kernel/http";
 import type { PartitionView } from "@platform/log";
 import type { StoredRecord } from "@platform/log/batch";
-import { formatMessage, messageAnswer, toMessage } from "../message.ts";
+import { formatMessage, messageAnswer, toMessage } from "../message/message.ts";
 import { compileSchema, explainBreak, SCHEMA_KINDS, schemaDocument } from "../schema/schema.ts";
 import type { Schemas } from "../schema/schemas.ts";
 import { readLatest } from "../store/read-latest.ts";

@@ -18,7 +18,7 @@ import {
 } from "../deadletter/dead-letter-queue.ts";
 import { deadLetter, type Envelope } from "../deadletter/dead-letter-writer.ts";
 import { jsonPatchSchema, patchPayload, type JsonPatch } from "../deadletter/json-patch.ts";
-import { readText } from "../message.ts";
+import { readText } from "../message/message.ts";
 import type { PublishOutcome } from "../publish/publish-input.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import { type Admission, isForAllTenants, tenantOf } from "./admission.ts";

@@ -12,7 +12,7 @@ import { PlatformError } from "@platform/kernel/errors";
 import type { Caller } from "@platform/kernel/identity";
 import { plainAddress } from "../connection/transport.ts";
 import { ADMIN_SCOPE, scopeOf } from "../topic/rights.ts";
-import type { Message } from "../message.ts";
+import type { Message } from "../message/message.ts";
 import { ReadAhead } from "../dispatch/read-ahead.ts";
 import type { Sink } from "../dispatch/subscription.ts";
 import { admitSubscriber } from "./admission.ts";

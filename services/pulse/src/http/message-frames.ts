@@ -1,5 +1,5 @@
 // Encoded messages, built once for all subscribers that are up to date.
-import { formatMessage, type Message } from "../message.ts";
+import { formatMessage, type Message } from "../message/message.ts";
 
 /** Caches the bytes of a message as long as the message is referenced. */
 export class MessageFrames {

@@ -9,7 +9,7 @@ import {
 } from "@platform/kernel/http";
 import type { RecordHeader } from "@platform/log/batch";
 import { DELAY_MS_MAX } from "../dispatch/delays.ts";
-import { OWN_HEADER_PREFIX, readText } from "../message.ts";
+import { OWN_HEADER_PREFIX, readText } from "../message/message.ts";
 import type { PublishInput, PublishOutcome } from "../publish/publish-input.ts";
 import type { Publisher } from "../publish/publisher.ts";
 import { type Admission, tenantOf } from "./admission.ts";

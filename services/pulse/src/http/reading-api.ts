@@ -3,7 +3,7 @@ import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
 import type { SharedSubscriptions } from "../dispatch/shared-subscriptions.ts";
-import { formatMessage, messageAnswer, toMessage, type Message } from "../message.ts";
+import { formatMessage, messageAnswer, toMessage, type Message } from "../message/message.ts";
 import type { Offsets, StoredOffset } from "../store/offsets.ts";
 import { readRecords } from "../store/read-records.ts";
 import type { Store } from "../store/store.ts";

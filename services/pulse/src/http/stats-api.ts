@@ -3,7 +3,7 @@ import { z } from "zod";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
 import type { Clock } from "@platform/kernel/time";
 import type { Backlog } from "../dispatch/backlog.ts";
-import type { TenantCounts } from "../tenant-counts.ts";
+import type { TenantCounts } from "../tenant/tenant-counts.ts";
 import type { Tenant } from "../topic/name.ts";
 import type { Topics } from "../topic/topics.ts";
 import { type Admission, tenantOf } from "./admission.ts";

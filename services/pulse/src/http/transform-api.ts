@@ -9,7 +9,7 @@ import {
   NO_BODY,
 } from "@platform/kernel/http";
 import type { Caller } from "@platform/kernel/identity";
-import { readText } from "../message.ts";
+import { readText } from "../message/message.ts";
 import { readLatest } from "../store/read-latest.ts";
 import type { Store } from "../store/store.ts";
 import type { Topic, Topics } from "../topic/topics.ts";

@@ -10,7 +10,7 @@ import { WebSocketServer, type WebSocket } from "ws";
 import { plainAddress } from "../connection/transport.ts";
 import { ReadAhead } from "../dispatch/read-ahead.ts";
 import type { Sink } from "../dispatch/subscription.ts";
-import type { Message } from "../message.ts";
+import type { Message } from "../message/message.ts";
 import { hasAnyRight } from "../topic/rights.ts";
 import { admitSubscriber, tenantOf } from "./admission.ts";
 import type { MessageFrames } from "./message-frames.ts";

@@ -7,7 +7,7 @@ import type { BatchProducer } from "../publish/produce.ts";
 import type { Offsets } from "../store/offsets.ts";
 import type { TopicState } from "./config-entries.ts";
 import type { Principal } from "../user/principal.ts";
-import type { ByteQuota } from "../byte-quota.ts";
+import type { ByteQuota } from "../tenant/byte-quota.ts";
 import type { TopicSettings } from "./topic-settings.ts";
 import type { ProducerIds } from "../store/producer-ids.ts";
 import type { Store } from "../store/store.ts";

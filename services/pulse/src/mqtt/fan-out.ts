@@ -1,6 +1,6 @@
 // Encodes a batch of messages once for all clients that receive it in the same form.
 import type { FeedBatch } from "../dispatch/feed.ts";
-import type { Message } from "../message.ts";
+import type { Message } from "../message/message.ts";
 import type { Topic } from "../topic/topics.ts";
 import { isPublishedRetained, toMqttTopic, toProperties } from "./message-form.ts";
 import { encodePublish } from "./packet/encode.ts";

@@ -1,7 +1,7 @@
 // Messages of the broker as MQTT's, and back: see message-map.ts for the whole map.
 import type { RecordHeader } from "@platform/log/batch";
-import { OWN_HEADER_PREFIX, readText, type Message } from "../message.ts";
-import { SHARED_HEADERS } from "../message-map.ts";
+import { OWN_HEADER_PREFIX, readText, type Message } from "../message/message.ts";
+import { SHARED_HEADERS } from "../message/message-map.ts";
 import type { PublishInput } from "../publish/publish-input.ts";
 import { toLevelName } from "../topic/level-name.ts";
 import type { Topic } from "../topic/topics.ts";

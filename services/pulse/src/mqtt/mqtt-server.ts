@@ -7,7 +7,7 @@ import type { Logger } from "@platform/kernel/log";
 import type { MetricRegistry } from "@platform/kernel/metrics";
 import { ByteBudget, OutgoingBudget } from "@platform/kernel/sockets";
 import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
-import { ByteQuota } from "../byte-quota.ts";
+import { ByteQuota } from "../tenant/byte-quota.ts";
 import type { ListedConnection } from "../connection/listed-connection.ts";
 import { type WireListener, WireListeners } from "../connection/listeners.ts";
 import type { Transport } from "../connection/transport.ts";

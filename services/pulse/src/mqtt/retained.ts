@@ -1,7 +1,7 @@
 // Retained messages: an internal compacted topic with a copy of the last retained message of each topic.
 import type { PartitionView } from "@platform/log";
 import { decodeBatch, splitBatches, type StoredRecord } from "@platform/log/batch";
-import { toMessage, toRecord, type Message } from "../message.ts";
+import { toMessage, toRecord, type Message } from "../message/message.ts";
 import type { Companion, PublishInput } from "../publish/publish-input.ts";
 import { readRecords } from "../store/read-records.ts";
 import type { Store } from "../store/store.ts";

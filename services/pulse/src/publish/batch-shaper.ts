@@ -29,7 +29,7 @@ import type { Schemas } from "../schema/schemas.ts";
 import type { PendingRecord } from "../store/store.ts";
 import { isCompacted, type Topic } from "../topic/topics.ts";
 import type { TransformResult, Transforms } from "../transform/transforms.ts";
-import { toMessage } from "../message.ts";
+import { toMessage } from "../message/message.ts";
 import { Slots } from "./slots.ts";
 
 /** Maximum decompressed size of a batch whose topic has a schema or transform, or is compacted. */

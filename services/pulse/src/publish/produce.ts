@@ -12,7 +12,7 @@ import {
   type ShapedBatch,
   type TimeBounds,
 } from "./batch-shaper.ts";
-import type { TenantCounts } from "../tenant-counts.ts";
+import type { TenantCounts } from "../tenant/tenant-counts.ts";
 
 /** A batch v2 for a partition. The buffer must not be modified afterwards. */
 export interface ProduceBatch {

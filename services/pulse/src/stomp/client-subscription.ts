@@ -4,7 +4,7 @@ import type { MemberHandle } from "../dispatch/group-member.ts";
 import { ReadAhead } from "../dispatch/read-ahead.ts";
 import type { SharedSubscription } from "../dispatch/shared-subscription.ts";
 import type { Sink } from "../dispatch/subscription.ts";
-import { placeOf, type Message } from "../message.ts";
+import { placeOf, type Message } from "../message/message.ts";
 import { isPattern } from "../topic/pattern.ts";
 import type { Rights } from "../topic/rights.ts";
 import { encodeHeaders } from "./frame/frame.ts";

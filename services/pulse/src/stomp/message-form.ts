@@ -1,7 +1,7 @@
 // Messages of the broker as frames, and back: see message-map.ts for the whole map.
 import type { RecordHeader } from "@platform/log/batch";
 import { DELAY_MS_MAX } from "../dispatch/delays.ts";
-import { OWN_HEADER_PREFIX, readText, type Message } from "../message.ts";
+import { OWN_HEADER_PREFIX, readText, type Message } from "../message/message.ts";
 import type { PublishInput } from "../publish/publish-input.ts";
 import type { Destination } from "./destination.ts";
 import { encodeHeaders, joinFrame, type Frame, type Header } from "./frame/frame.ts";

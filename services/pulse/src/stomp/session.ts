@@ -2,7 +2,7 @@
 import { describeClient, type ConnectedClient } from "../connection/listed-connection.ts";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
-import type { ByteQuota } from "../byte-quota.ts";
+import type { ByteQuota } from "../tenant/byte-quota.ts";
 import type { PublishInput } from "../publish/publish-input.ts";
 import type { Publisher } from "../publish/publisher.ts";
 import { toPublishError } from "../publish/publish-error.ts";

@@ -1,5 +1,5 @@
 // A broker as the crash tests use it: within this process, or behind HTTP.
-import { toMessage } from "../../src/message.ts";
+import { toMessage } from "../../src/message/message.ts";
 import type { Broker } from "../../src/broker.ts";
 import { readRecords } from "../../src/store/read-records.ts";
 import type { RunningPulse } from "../fixture/running-pulse.ts";

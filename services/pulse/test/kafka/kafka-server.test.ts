@@ -25,7 +25,7 @@ import { Schemas } from "../../src/schema/schemas.ts";
 import { Offsets } from "../../src/store/offsets.ts";
 import { StateTable } from "../../src/store/state.ts";
 import { Store } from "../../src/store/store.ts";
-import { TenantCounts } from "../../src/tenant-counts.ts";
+import { TenantCounts } from "../../src/tenant/tenant-counts.ts";
 import { Topics } from "../../src/topic/topics.ts";
 import { TopicRules } from "../../src/access/topic-rules.ts";
 import { Transforms } from "../../src/transform/transforms.ts";

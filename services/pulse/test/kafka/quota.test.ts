@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { createManualClock } from "@platform/kernel/time";
 import { encodeBatch } from "@platform/log/batch";
 import { fetch, metadata, produce } from "../../src/kafka/protocol/messages/index.ts";
-import { ByteQuota } from "../../src/byte-quota.ts";
+import { ByteQuota } from "../../src/tenant/byte-quota.ts";
 import { KafkaStage } from "./stage.ts";
 
 test("a tenant over its rate is paused, other tenants are not", () => {

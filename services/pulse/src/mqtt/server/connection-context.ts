@@ -2,7 +2,7 @@
 import type { RevocableToken } from "@platform/kernel/identity";
 import type { ByteBudget } from "@platform/kernel/sockets";
 import type { Clock } from "@platform/kernel/time";
-import type { ByteQuota } from "../../byte-quota.ts";
+import type { ByteQuota } from "../../tenant/byte-quota.ts";
 import type { Transport } from "../../connection/transport.ts";
 import type { UserConnections } from "../../connection/user-connections.ts";
 import type { Store } from "../../store/store.ts";

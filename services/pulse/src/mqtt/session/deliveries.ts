@@ -1,7 +1,7 @@
 // Sends messages to the client of a session, and follows those with QoS 1 and 2 until they are acknowledged.
 import type { PartitionView } from "@platform/log";
 import { decodeBatch, splitBatches } from "@platform/log/batch";
-import { toMessage, type Message } from "../../message.ts";
+import { toMessage, type Message } from "../../message/message.ts";
 import type { StoredRanges } from "../../store/offset-ranges.ts";
 import type { PendingRecord } from "../../store/store.ts";
 import { isPublishedRetained, qosOf, toMqttTopic, toProperties } from "../message-form.ts";

@@ -1,6 +1,6 @@
 // Messages with QoS 1 and 2 on their way to a client, by packet identifier.
 import type { PartitionView } from "@platform/log";
-import type { Message } from "../../message.ts";
+import type { Message } from "../../message/message.ts";
 import type { Qos } from "../packet/packets.ts";
 import type { StoredOutgoing } from "./session-records.ts";
 

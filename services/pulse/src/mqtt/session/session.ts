@@ -4,7 +4,7 @@ import type { FeedBatch } from "../../dispatch/feed.ts";
 import { PriorityQueue } from "../../dispatch/priority-queue.ts";
 import type { ReadAhead } from "../../dispatch/read-ahead.ts";
 import { LOOKAHEAD_MAX, markGaps } from "../../dispatch/subscription.ts";
-import type { Message } from "../../message.ts";
+import type { Message } from "../../message/message.ts";
 import type { StoredRanges } from "../../store/offset-ranges.ts";
 import type { PendingRecord } from "../../store/store.ts";
 import type { Topic } from "../../topic/topics.ts";

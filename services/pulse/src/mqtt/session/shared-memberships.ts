@@ -5,7 +5,7 @@ import type { ReadAhead } from "../../dispatch/read-ahead.ts";
 import type { SharedSubscription } from "../../dispatch/shared-subscription.ts";
 import type { SharedSubscriptions } from "../../dispatch/shared-subscriptions.ts";
 import type { Sink } from "../../dispatch/subscription.ts";
-import type { Message } from "../../message.ts";
+import type { Message } from "../../message/message.ts";
 import type { Topic } from "../../topic/topics.ts";
 import type { SessionConnection } from "./connection-port.ts";
 import type { Deliveries } from "./deliveries.ts";

@@ -1,5 +1,5 @@
 // Splits the bytes of a connection into frames, however they are chunked.
-import { readText } from "../../message.ts";
+import { readText } from "../../message/message.ts";
 import { unescapeHeader } from "./escape.ts";
 import type { Frame } from "./frame.ts";
 import { StompError } from "./stomp-error.ts";

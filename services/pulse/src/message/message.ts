@@ -1,7 +1,7 @@
 // A message of the broker, and the record it is stored as.
 import type { NewRecord, RecordHeader, StoredRecord } from "@platform/log/batch";
 import { z } from "zod";
-import type { Topic } from "./topic/topics.ts";
+import type { Topic } from "../topic/topics.ts";
 
 /*
  * Record: key = the partition key, value = the payload, timestamp = time of publication, headers = the client's own and
@@ -9,7 +9,7 @@ import type { Topic } from "./topic/topics.ts";
  *
  *   platform-message-id    text      platform-expires-at    epoch ms, decimal
  *   platform-priority      decimal   platform-retry-count   decimal
- *   platform-mqtt          what only MQTT knows of a message: see mqtt/message-form.ts
+ *   platform-mqtt          what only MQTT knows of a message: see ../mqtt/message-form.ts
  */
 
 /** Prefix of the record headers that only the broker writes. */

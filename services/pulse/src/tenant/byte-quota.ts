@@ -1,6 +1,6 @@
 // Byte quotas per tenant: token buckets that go into debt instead of refusing.
 import type { Clock } from "@platform/kernel/time";
-import type { Tenant } from "./topic/name.ts";
+import type { Tenant } from "../topic/name.ts";
 
 /** Maximum number of tenants; the least recently active one is dropped and restarts with a full bucket. */
 const TENANTS_MAX = 10_000;

@@ -1,5 +1,5 @@
 // Statistics per tenant since startup.
-import type { Tenant } from "./topic/name.ts";
+import type { Tenant } from "../topic/name.ts";
 
 /** Maximum number of tenants; the oldest entry is dropped and restarts at 0. */
 const TENANTS_MAX = 10_000;
