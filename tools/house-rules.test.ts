@@ -16,6 +16,7 @@ const LAYERS: [folder: RegExp, allowed: RegExp][] = [
   [/^packages\/kernel$/, /^packages\/look$/],
   [/^packages\/(?:console|service)$/, /^packages\/(?:kernel|http1|redis|look)$/],
   [/^packages\/chassis$/, /^packages\/(?:kernel|console|look)$/],
+  [/^packages\/testing$/, /^packages\/(?:kernel|chassis)$/],
   [/^packages\/[^/]+$/, /^packages\/(?:kernel|look)$/],
   [/^apps\/[^/]+$/, /^packages\/(?:console|look)$/],
   [/^services\/runtime$/, /^(packages|services)\/[^/]+$/],

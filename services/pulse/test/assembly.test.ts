@@ -1,0 +1,98 @@
+// Each part of the broker starts alone, on the parts below it.
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { openPartsAlone } from "@platform/testing/parts";
+import { openCallers } from "../src/assembly/callers.ts";
+import { openHttp } from "../src/assembly/http.ts";
+import { openJournal } from "../src/assembly/journal.ts";
+import { openMessages } from "../src/assembly/messages.ts";
+import { checkTlsListeners, listenForWires } from "../src/assembly/wire-listeners.ts";
+import { openWires } from "../src/assembly/wires.ts";
+import { pulseDefinition, type PulseConfig } from "../src/config.ts";
+import { listSettings } from "./fixture/running-pulse.ts";
+
+const TOKEN = "an-operators-token-of-messaging";
+
+function openParts(t: TestContext, env: Readonly<Record<string, string>> = {}) {
+  return openPartsAlone<PulseConfig>(t, pulseDefinition, {
+    env: (folder) => listSettings(folder, env),
+    operatorToken: TOKEN,
+  });
+}
+
+test("the journal is one owner's, and its draining part closes it", async (t) => {
+  const { config, service, lifecycle } = openParts(t);
+  const journal = await openJournal(config, service);
+  await assert.rejects(openJournal(config, service), /in use|lock/);
+  assert.equal(journal.stats().state, "open");
+  await lifecycle.close();
+  assert.notEqual(journal.stats().state, "open");
+});
+
+test("callers: the file of users ends the admission of programs without credentials", async (t) => {
+  const open = openParts(t, { PLATFORM_PULSE_ANONYMOUS: "loopback" });
+  assert.equal(openCallers(open.config, open.service).anonymous, "loopback");
+  const file = join(open.folder, "users.json");
+  writeFileSync(file, '[{"name": "shop", "password": "long enough", "tenant": "acme"}]');
+  const closed = openParts(t, {
+    PLATFORM_PULSE_ANONYMOUS: "loopback",
+    PLATFORM_PULSE_USERS_FILE: file,
+  });
+  const callers = openCallers(closed.config, closed.service);
+  assert.equal(callers.anonymous, "never");
+  assert.deepEqual(
+    callers.users.map(({ name }) => name),
+    ["shop"],
+  );
+});
+
+test("messages: the broker stores without a listener", async (t) => {
+  const { config, service } = openParts(t);
+  const journal = await openJournal(config, service);
+  const before = journal.stats().entries;
+  const { broker } = await openMessages(config, service, journal);
+  await broker.topics.create("main", "orders", {});
+  assert.ok(journal.stats().entries > before);
+  assert.equal(broker.topics.count, 1);
+});
+
+test("wires: the servers answer on their own ports, and none is opened without a certificate", async (t) => {
+  const { config, service, lifecycle } = openParts(t);
+  const journal = await openJournal(config, service);
+  const messages = await openMessages(config, service, journal);
+  const wires = await openWires(config, service, messages, openCallers(config, service));
+  await listenForWires(config, service, wires);
+  assert.deepEqual(
+    lifecycle.listeners.map(({ name }) => name),
+    ["kafka", "mqtt", "stomp"],
+  );
+  const { port } = lifecycle.listeners.find(({ name }) => name === "stomp")!;
+  const socket = connect(port, "127.0.0.1");
+  socket.end("CONNECT\naccept-version:1.2\nhost:main\n\n\0");
+  let answer = "";
+  for await (const chunk of socket) answer += String(chunk);
+  assert.match(answer, /^(?:CONNECTED|ERROR)\n/);
+  const secured = openParts(t, { PLATFORM_PULSE_MQTT_TLS_ADDR: "127.0.0.1:0" });
+  assert.throws(
+    () => checkTlsListeners(secured.config, secured.service),
+    /mqtt_tls_addr needs tls_cert and tls_key/,
+  );
+});
+
+test("HTTP: the API answers while no wire protocol listens", async (t) => {
+  const { config, service, lifecycle } = openParts(t, { PLATFORM_PULSE_TOKEN: TOKEN });
+  const journal = await openJournal(config, service);
+  const messages = await openMessages(config, service, journal);
+  const callers = openCallers(config, service);
+  const wires = await openWires(config, service, messages, callers);
+  await openHttp(config, service, messages, callers, wires);
+  assert.equal(lifecycle.listeners.length, 1);
+  const { port } = lifecycle.listeners[0]!;
+  const topics = `http://127.0.0.1:${port}/api/v1/topics`;
+  assert.equal((await fetch(topics)).status, 401);
+  const headers = { authorization: `Bearer ${TOKEN}` };
+  assert.equal((await fetch(topics, { headers })).status, 200);
+});
