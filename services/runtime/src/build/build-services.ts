@@ -1,5 +1,5 @@
 // `npm run build:services`: writes the built form of the programs into dist/services. With `--background` at a low priority,
-// and silently without effect where the installation cannot be written.
+// and silently without effect where the installation cannot be written or has no bundler.
 import { createHash } from "node:crypto";
 import {
   accessSync,
@@ -16,6 +16,7 @@ import {
 import { constants as osConstants, setPriority } from "node:os";
 import { join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
+import { loadBundler, MissingBundlerError } from "./bundler.ts";
 import { writePrograms } from "./programs.ts";
 
 const ROOT = fileURLToPath(new URL("../../../..", import.meta.url));
@@ -27,7 +28,7 @@ const BUILDS_KEPT = 3;
 const DRAFT_MS_MAX = 3_600_000;
 
 if (!process.argv.includes("--background")) await build();
-else if (isWritable()) {
+else if (isWritable() && (await hasBundler())) {
   setPriority(osConstants.priority.PRIORITY_LOW);
   await build();
 }
@@ -39,6 +40,16 @@ function isWritable(): boolean {
     return true;
   } catch {
     return false;
+  }
+}
+
+async function hasBundler(): Promise<boolean> {
+  try {
+    await loadBundler();
+    return true;
+  } catch (error) {
+    if (error instanceof MissingBundlerError) return false;
+    throw error;
   }
 }
 

@@ -4,17 +4,12 @@ import { isBuiltin } from "node:module";
 import { dirname, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
-import {
-  rolldown,
-  type OutputChunk,
-  type Plugin,
-  type RolldownError,
-  type RolldownLog,
-} from "rolldown";
+import type { OutputChunk, Plugin, RolldownError, RolldownLog } from "rolldown";
 import { compileService } from "../language/compile.ts";
 import { createImportProblem, createMissingImport } from "../language/import-problem.ts";
 import { CompileError, formatProblem } from "../language/source-problem.ts";
 import { AssetError, Assets } from "./assets.ts";
+import { loadBundler } from "./bundler.ts";
 import { embedFiles, findImported } from "./embed-files.ts";
 import { META_NAME, toScript } from "./script.ts";
 import { keepSources } from "./source-map.ts";
@@ -58,12 +53,13 @@ const OWN_FOLDERS = ["packages", "services"].map((name) => `${INSTALLATION}${nam
 /** Addons that these packages use if they are present, and do without otherwise. */
 const OPTIONAL_ADDONS = new Set(["bufferutil", "utf-8-validate", "pg-native"]);
 
-/** Bundles a service. Throws a CompileError or a BundleError. */
+/** Bundles a service. Rejects with a CompileError, a BundleError or a MissingBundlerError. */
 export async function bundleService(options: BundleOptions): Promise<Bundle> {
   const { file, onWarning } = options;
   let hasDatabase = false;
   const onDatabase = (): void => void (hasDatabase = true);
   const assets = new Assets();
+  const { rolldown } = await loadBundler();
   try {
     await using bundler = await rolldown({
       input: ENTRY,

@@ -1,7 +1,7 @@
 // The built form of the platform's programs: one module per program and thread, with source maps of the sources.
 import { globSync, mkdirSync, writeFileSync } from "node:fs";
 import { basename, isAbsolute, join, relative, sep } from "node:path";
-import { rolldown } from "rolldown";
+import { loadBundler } from "./bundler.ts";
 import { createPlaces, type PlaceOptions } from "./module-place.ts";
 
 /** A module that is started: the main module of a program, or a thread. */
@@ -21,7 +21,7 @@ const SUPERVISOR = "runtime";
 /** It determines the installed packages. */
 const LOCK_FILE = "package-lock.json";
 /** Another builder writes another build. */
-const BUILDER = ["build-services", "module-place", "programs", "syntax"].map(
+const BUILDER = ["build-services", "bundler", "module-place", "programs", "syntax"].map(
   (name) => `services/runtime/src/build/${name}.ts`,
 );
 const INSTALLED = /[/\\]node_modules[/\\]/;
@@ -99,6 +99,7 @@ async function writeEntry(
   places: PlaceOptions,
 ): Promise<string[]> {
   const { folder } = places;
+  const { rolldown } = await loadBundler();
   await using bundler = await rolldown({
     input: source,
     platform: "node",
