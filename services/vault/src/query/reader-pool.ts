@@ -15,13 +15,14 @@ interface Reader {
   ended: Promise<void>;
 }
 
-/** A pool of reader threads. */
+/** A pool of reader threads. A thread is started when a query would wait for the others: idle ones take 8 MB each. */
 export class ReaderPool {
   /** Called if the index cannot be read. Must call `switchTo` before it returns true. */
   onFailure: () => boolean = () => false;
   readonly #threads: number;
   readonly #waitingMax: number;
-  #readers: Reader[];
+  #path: string;
+  #readers: Reader[] = [];
   #nextId = 1;
   #isClosed = false;
 
@@ -29,13 +30,14 @@ export class ReaderPool {
   constructor(path: string, threads: number, waitingMax: number) {
     this.#threads = threads;
     this.#waitingMax = waitingMax;
-    this.#readers = Array.from({ length: threads }, () => startReader(path));
+    this.#path = path;
   }
 
   /** Continues with another copy of the index, which answers the pending queries as well. */
   switchTo(path: string): void {
     const before = this.#readers;
-    this.#readers = Array.from({ length: this.#threads }, () => startReader(path));
+    this.#path = path;
+    this.#readers = [];
     for (const { worker } of before) worker.postMessage("close");
   }
 
@@ -65,13 +67,27 @@ export class ReaderPool {
     if (waiting >= this.#waitingMax) {
       return Promise.reject(new StoreError("SlowDown", "Too many listings wait"));
     }
-    const reader = this.#readers.reduce((a, b) => (b.waiters.size < a.waiters.size ? b : a));
+    const reader = this.#pickReader();
     const id = this.#nextId;
     this.#nextId += 1;
     return new Promise<QueryResult<Name>>((resolve, reject) => {
       reader.waiters.set(id, { resolve: resolve as (value: unknown) => void, reject });
       reader.worker.postMessage({ id, name, values });
     });
+  }
+
+  #pickReader(): Reader {
+    const [first, ...others] = this.#readers;
+    if (first !== undefined) {
+      const least = others.reduce((a, b) => (b.waiters.size < a.waiters.size ? b : a), first);
+      if (least.waiters.size === 0 || this.#readers.length === this.#threads) return least;
+    }
+    const started = startReader(this.#path);
+    const readers = this.#readers;
+    readers.push(started);
+    // One that has failed would never answer.
+    void started.ended.then(() => readers.splice(readers.indexOf(started), 1));
+    return started;
   }
 
   /** Ends the threads after they have answered. */
