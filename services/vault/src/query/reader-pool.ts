@@ -13,24 +13,36 @@ interface Reader {
   worker: Worker;
   waiters: Map<number, Waiter>;
   ended: Promise<void>;
+  /** Runs while no query waits. */
+  idle?: NodeJS.Timeout;
 }
 
-/** A pool of reader threads. A thread is started when a query would wait for the others: idle ones take 8 MB each. */
+/** Idle threads take 8 MB each. */
+const IDLE_MS = 60_000;
+
+/** A pool of reader threads. One is started when a query would wait for the others, and ends when it was idle for a while. */
 export class ReaderPool {
   /** Called if the index cannot be read. Must call `switchTo` before it returns true. */
   onFailure: () => boolean = () => false;
   readonly #threads: number;
   readonly #waitingMax: number;
+  readonly #idleMs: number;
   #path: string;
   #readers: Reader[] = [];
   #nextId = 1;
   #isClosed = false;
 
   /** Up to `waitingMax` queries may wait in total; more are refused with `SlowDown`. */
-  constructor(path: string, threads: number, waitingMax: number) {
+  constructor(path: string, threads: number, waitingMax: number, idleMs = IDLE_MS) {
     this.#threads = threads;
     this.#waitingMax = waitingMax;
+    this.#idleMs = idleMs;
     this.#path = path;
+  }
+
+  /** Threads that run. */
+  get count(): number {
+    return this.#readers.length;
   }
 
   /** Continues with another copy of the index, which answers the pending queries as well. */
@@ -68,6 +80,7 @@ export class ReaderPool {
       return Promise.reject(new StoreError("SlowDown", "Too many listings wait"));
     }
     const reader = this.#pickReader();
+    clearTimeout(reader.idle);
     const id = this.#nextId;
     this.#nextId += 1;
     return new Promise<QueryResult<Name>>((resolve, reject) => {
@@ -82,11 +95,20 @@ export class ReaderPool {
       const least = others.reduce((a, b) => (b.waiters.size < a.waiters.size ? b : a), first);
       if (least.waiters.size === 0 || this.#readers.length === this.#threads) return least;
     }
-    const started = startReader(this.#path);
     const readers = this.#readers;
+    const remove = (): void => {
+      const index = readers.indexOf(started);
+      if (index !== -1) readers.splice(index, 1);
+    };
+    const started = startReader(this.#path, () => {
+      started.idle = setTimeout(() => {
+        remove();
+        started.worker.postMessage("close");
+      }, this.#idleMs).unref();
+    });
     readers.push(started);
     // One that has failed would never answer.
-    void started.ended.then(() => readers.splice(readers.indexOf(started), 1));
+    void started.ended.then(remove);
     return started;
   }
 
@@ -102,7 +124,7 @@ export class ReaderPool {
   }
 }
 
-function startReader(path: string): Reader {
+function startReader(path: string, onIdle: () => void): Reader {
   const worker = new Worker(new URL("./reader-thread.ts", import.meta.url), {
     workerData: { path },
   });
@@ -112,6 +134,7 @@ function startReader(path: string): Reader {
     waiters.delete(response.id);
     if ("error" in response) waiter?.reject(failed(response.error));
     else waiter?.resolve(response.value);
+    if (waiters.size === 0) onIdle();
   });
   const failAll = (reason: string) => {
     for (const waiter of waiters.values()) waiter.reject(failed(reason));
