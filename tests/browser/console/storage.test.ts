@@ -96,6 +96,9 @@ test("upload, preview, share and delete, by mouse", { skip: chromiumSkip }, asyn
   assert.doesNotMatch(await readListing(), /<Key>/);
 });
 
+/** Each part goes through the test, which a busy machine does slowly. */
+const LARGE = { timeout: 180_000 };
+
 test(
   "a large file goes up in parts: a failed part is repeated alone, the rest is resumed after a reload",
   { skip: chromiumSkip },
@@ -116,11 +119,11 @@ test(
     });
     await goTo(console, `/storage/buckets/${BUCKET}`);
     await page.locator("input[type=file]").setInputFiles([path]);
-    await page.getByText("No policy allows s3:PutObject here").waitFor();
+    await page.getByText("No policy allows s3:PutObject here").waitFor(LARGE);
     await checkPage(console, "failed upload");
     isBroken = false;
     await page.getByRole("button", { name: "Retry" }).click();
-    await page.getByText("1 uploaded").waitFor();
+    await page.getByText("1 uploaded").waitFor(LARGE);
     const stored = await platform.storage("GET", `/${BUCKET}?list-type=2&prefix=large.bin`);
     assert.match(stored, new RegExp(`<Size>${content.length}</Size>`));
 
@@ -128,7 +131,7 @@ test(
     isBroken = true;
     sent.length = 0;
     await page.locator("input[type=file]").setInputFiles([writeFile("again.bin", content)]);
-    await page.getByText("No policy allows s3:PutObject here").waitFor();
+    await page.getByText("No policy allows s3:PutObject here").waitFor(LARGE);
     page.on("dialog", (dialog) => void dialog.accept());
     await page.reload();
     await page.locator("main#content.body h1").first().waitFor({ state: "attached" });
@@ -137,7 +140,7 @@ test(
     const other = Buffer.from(content);
     other.fill(7, 0, 1_000);
     await page.locator("input[type=file]").setInputFiles([writeFile("again.bin", other)]);
-    await page.getByText("1 uploaded").waitFor();
+    await page.getByText("1 uploaded").waitFor(LARGE);
     assert.ok(sent.includes("1"), "the first part differs");
     assert.ok(!sent.includes("3"), `a part that storage has is not sent again: ${sent.join()}`);
     const url = new URL(`/svc/vault/api/v1/buckets/${BUCKET}/object`, platform.console);
