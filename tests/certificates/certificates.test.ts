@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { waitFor } from "@platform/testing/wait";
 import { type StagedProcess, stageProcess } from "../stage/process.ts";
 import { Client, HTTP, KAFKA, MQTT, type Protocol, SMTP, STOMP } from "./listeners.ts";
 
@@ -152,7 +153,7 @@ async function startService(service: Service): Promise<Running> {
     cwd,
   });
   processes.push(process);
-  const ready = await waitFor(process, "ready", START_MS);
+  const ready = await waitForLine(process, "ready", START_MS);
   return {
     ...service,
     process,
@@ -169,15 +170,14 @@ function readLog(process: StagedProcess): LogLine[] {
     );
 }
 
-async function waitFor(process: StagedProcess, msg: string, ms: number): Promise<LogLine> {
-  for (const deadline = performance.now() + ms; ; await sleep(20)) {
+function waitForLine(process: StagedProcess, msg: string, ms: number): Promise<LogLine> {
+  const describe = (): string => `${process.name} does not log "${msg}": ${process.readOutput()}`;
+  const look = (): LogLine | undefined => {
     const found = readLog(process).find((line) => line.msg === msg);
-    if (found !== undefined) return found;
-    assert.ok(
-      !process.hasExited() && performance.now() < deadline,
-      `${process.name} does not log "${msg}": ${process.readOutput()}`,
-    );
-  }
+    assert.ok(found !== undefined || !process.hasExited(), describe());
+    return found;
+  };
+  return waitFor(look, describe, ms);
 }
 
 /** Asks on one connection, and opens others, until it is stopped; returns the names of certificates in their order. */
@@ -238,7 +238,7 @@ test("SIGHUP stops no service", { skip }, async () => {
   for (const { process } of services) process.kill("SIGHUP");
   for (const { name, process, ports, listeners } of services) {
     const msg = reloads[name] ?? "reloaded";
-    await waitFor(process, msg, START_MS);
+    await waitForLine(process, msg, START_MS);
     for (const [listener, protocol] of Object.entries(listeners)) {
       const client = await Client.open(ports.get(listener)!, protocol);
       assert.equal(client.serverName, "third", `${name} ${listener}`);

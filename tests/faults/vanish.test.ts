@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { after, before, describe, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import {
   ask,
   openRaw,
@@ -123,10 +124,10 @@ for (const runtime of RUNTIMES) {
         for (const { stage: name, reaches } of VANISHINGS) {
           if (reaches === undefined) continue;
           const isFreed = (): boolean => listReached(reaches).every(({ closed }) => closed);
-          await waitFor(isFreed, `${name}: closed connections to the upstream`);
+          await settle(isFreed, `${name}: closed connections to the upstream`);
         }
         await waitForRest();
-        await waitFor(() => countOpenFiles(gateway) <= openFiles, `${openFiles} open files`);
+        await settle(() => countOpenFiles(gateway) <= openFiles, `${openFiles} open files`);
       });
 
       test("in the queue for an upstream connection: the next in the queue takes their place", async () => {
@@ -134,7 +135,7 @@ for (const runtime of RUNTIMES) {
         const ahead = await Promise.all(
           Array.from({ length: UPSTREAM_CONNECTIONS_MAX }, () => openClient(request)),
         );
-        await waitFor(() => listReached("/queued").length === ahead.length, "a busy upstream");
+        await settle(() => listReached("/queued").length === ahead.length, "a busy upstream");
         const waiting = await Promise.all(
           Array.from({ length: WAITING_CLIENTS }, () => openClient(request)),
         );
@@ -143,12 +144,9 @@ for (const runtime of RUNTIMES) {
         leaveAll(waiting);
         leaveAll(ahead);
         assert.match(await last, /^HTTP\/1\.1 200 [^]*sound$/);
-        await waitFor(
-          () => listReached("/queued").every(({ closed }) => closed),
-          "a free upstream",
-        );
+        await settle(() => listReached("/queued").every(({ closed }) => closed), "a free upstream");
         await waitForRest();
-        await waitFor(() => countOpenFiles(gateway) <= openFiles, `${openFiles} open files`);
+        await settle(() => countOpenFiles(gateway) <= openFiles, `${openFiles} open files`);
       });
 
       async function openClients({ sends, reaches, gets = "" }: Vanishing): Promise<RawClient[]> {
@@ -158,10 +156,7 @@ for (const runtime of RUNTIMES) {
           if (reaches === "/endless") client.socket.pause();
         }
         if (reaches !== undefined) {
-          await waitFor(
-            () => listReached(reaches).length === CLIENTS,
-            `${reaches} at the upstream`,
-          );
+          await settle(() => listReached(reaches).length === CLIENTS, `${reaches} at the upstream`);
         }
         return clients;
       }
@@ -187,10 +182,13 @@ for (const runtime of RUNTIMES) {
       /** Polls the gateway's counters until they match. */
       async function waitForHoldings(fits: (holdings: Holdings) => boolean): Promise<Holdings> {
         let holdings: Holdings | undefined;
-        await waitFor(
-          async () => fits((holdings = await readHoldings(gateway))),
+        await settle(
+          async () => {
+            const isFitting = fits((holdings = await readHoldings(gateway)));
+            if (!isFitting) await sleep(HOLDINGS_EVERY_MS);
+            return isFitting;
+          },
           () => `what it should hold; it holds ${JSON.stringify(holdings)}`,
-          HOLDINGS_EVERY_MS,
         );
         return holdings!;
       }
@@ -243,16 +241,9 @@ function answer({ socket, text }: RawClient): void {
   }
 }
 
-async function waitFor(
+async function settle(
   holds: () => boolean | Promise<boolean>,
   what: string | (() => string),
-  everyMs = 20,
 ): Promise<void> {
-  const deadline = performance.now() + SETTLE_TIMEOUT_MS;
-  while (!(await holds())) {
-    if (performance.now() > deadline) {
-      throw new Error(`waited in vain for ${typeof what === "string" ? what : what()}`);
-    }
-    await sleep(everyMs);
-  }
+  await waitFor(holds, what, SETTLE_TIMEOUT_MS);
 }

@@ -5,6 +5,7 @@ import { request, type IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { waitFor } from "@platform/testing/wait";
 import { SUBPROTOCOL } from "../../services/tunnel/src/frame/format.ts";
 import { hashHex, signRequest } from "../../services/vault/src/s3/sigv4/index.ts";
 import {
@@ -165,13 +166,7 @@ function store(key: Key, method: "GET" | "PUT", body = "", tenant = "main"): Pro
   return platform.ask(target, { method, host, headers, body });
 }
 
-async function until(what: string, look: () => boolean | Promise<boolean>, ms = 20_000) {
-  const endMs = performance.now() + ms;
-  while (!(await look())) {
-    assert.ok(performance.now() < endMs, `not seen within ${ms} ms: ${what}\n${platform.log}`);
-    await sleep(20);
-  }
-}
+const withLog = (what: string) => () => `${what}\n${platform.log}`;
 
 function readClaims({ access_token }: SignedIn): Record<string, unknown> {
   const [, body = ""] = access_token.split(".");
@@ -195,7 +190,7 @@ test("one token publishes, subscribes, stores and reads through the gateway", as
   assert.equal(stream.status, 200);
   const published = await publish(ada, "for all of main");
   assert.equal(published.status, 200, published.text);
-  await until("the message", () => stream.text.includes("for all of main"));
+  await waitFor(() => stream.text.includes("for all of main"), withLog("the message"));
   stream.close();
   const key = await getKey(ada);
   const put = await store(key, "PUT", "a note");
@@ -274,14 +269,26 @@ test("sign-out ends the session everywhere within 2 s, and other sessions contin
   const startedMs = performance.now();
   await platform.identity("POST", "/api/v1/auth/logout", undefined, ada.session_token);
   const left = () => Math.max(0, SIGN_OUT_MS - (performance.now() - startedMs));
-  await until("the end of the streams", () => streams.every(({ isEnded }) => isEnded), left());
-  await until("the end of the tunnel", () => tunnel.isEnded, left());
-  await until("401 of mail", async () => (await send(ada)).status === 401, left());
-  await until("401 of the tunnel", async () => (await reserve(ada)).status === 401, left());
-  await until("401 of messaging", async () => (await publish(ada)).status === 401, left());
-  await until(
-    "the end of the key",
+  await waitFor(
+    () => streams.every(({ isEnded }) => isEnded),
+    withLog("the end of the streams"),
+    left(),
+  );
+  await waitFor(() => tunnel.isEnded, withLog("the end of the tunnel"), left());
+  await waitFor(async () => (await send(ada)).status === 401, withLog("401 of mail"), left());
+  await waitFor(
+    async () => (await reserve(ada)).status === 401,
+    withLog("401 of the tunnel"),
+    left(),
+  );
+  await waitFor(
+    async () => (await publish(ada)).status === 401,
+    withLog("401 of messaging"),
+    left(),
+  );
+  await waitFor(
     async () => (await store(keys.ended, "GET")).status === 400,
+    withLog("the end of the key"),
     left(),
   );
   const again = await exchange(ada);
@@ -317,25 +324,25 @@ test("while identity does not answer, the others serve on, say so, and catch up 
       ["mail", () => platform.ask("/notify/readyz")],
     ] as const;
     for (const [name, look] of services) {
-      await until(
-        `the warning of ${name}`,
+      await waitFor(
         async () => {
           const { status, text } = await look();
           assert.equal(status, 200, `${name} serves on`);
           return text.includes("revocations were last read");
         },
+        withLog(`the warning of ${name}`),
         30_000,
       );
     }
     const operator = platform.readCredential("PLATFORM_GATE_AUTH_TOKEN");
-    await until("the condition in the gateway's feed", async () => {
+    await waitFor(async () => {
       const { text } = await platform.ask("/api/v1/admin/attention", {
         headers: { authorization: `Bearer ${operator}` },
       });
       return text.includes("warning:revocations");
-    });
+    }, withLog("the condition in the gateway's feed"));
     assert.equal((await publish(ada, "meanwhile")).status, 200);
-    await until("the message", () => stream.text.includes("meanwhile"));
+    await waitFor(() => stream.text.includes("meanwhile"), withLog("the message"));
     assert.equal((await store(key, "PUT", "meanwhile")).status, 200);
     assert.equal((await store(await getKey(ada), "GET")).text, "meanwhile");
     assert.match(platform.log, /the revocation feed cannot be read/);
@@ -343,13 +350,19 @@ test("while identity does not answer, the others serve on, say so, and catch up 
     process.kill(pid, "SIGCONT");
   }
   await platform.identity("POST", "/api/v1/auth/logout", undefined, ended.session_token);
-  await until("the end of the session", async () => (await publish(ended)).status === 401);
+  await waitFor(
+    async () => (await publish(ended)).status === 401,
+    withLog("the end of the session"),
+  );
   assert.equal((await publish(ada)).status, 200);
-  await until("the end of the warnings", async () => {
+  await waitFor(async () => {
     const { text } = await platform.ask("/pulse/readyz");
     return !text.includes("revocations");
-  });
-  await until("the log", () => platform.log.includes("the revocation feed is read again"));
+  }, withLog("the end of the warnings"));
+  await waitFor(
+    () => platform.log.includes("the revocation feed is read again"),
+    withLog("the log"),
+  );
   stream.close();
 });
 

@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { domainToASCII } from "node:url";
+import { waitFor } from "@platform/testing/wait";
 import { call, expectStatus, join } from "../../services/auth/test/client.ts";
 import { STAGE_KINDS, startStage as startAuth } from "../../services/auth/test/stage.ts";
 import { startSink } from "../../services/notify/test/sink.ts";
-import { startStage as startMail, until } from "../../services/notify/test/stage.ts";
+import { startStage as startMail } from "../../services/notify/test/stage.ts";
 
 const API = "/api/v1/auth";
 const TOKEN = "operator-token";
@@ -43,11 +44,11 @@ test("an address that is refused, and from then on suppressed, is 422 for its ow
   const password = "ada has a long password";
   const account = { username, password, email: GONE };
   await expectStatus(201, auth, "POST", `${API}/register`, { body: account });
-  await until(async () => {
+  await waitFor(async () => {
     const { status } = await mail.call("GET", `/api/v1/suppression/${GONE}`, undefined, {
       Authorization: `Bearer ${TOKEN}`,
     });
-    return status === 200 || undefined;
+    return status === 200;
   });
   const { body } = await expectStatus(200, auth, "POST", `${API}/login`, {
     body: { username, password },

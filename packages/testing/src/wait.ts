@@ -7,11 +7,11 @@ const LOOK_EVERY_MS = 10;
 
 /**
  * Calls `look` until it returns something other than `undefined`, `null` and `false`, and resolves with that. Rejects
- * after `timeoutMs`, naming `what`.
+ * after `timeoutMs`, naming `what`, which may be a function that describes the state then.
  */
 export async function waitFor<T>(
   look: () => T | Promise<T>,
-  what: string = look.toString(),
+  what: string | (() => string) = look.toString(),
   timeoutMs = WAIT_MS,
 ): Promise<Exclude<T, undefined | null | false>> {
   const endMs = performance.now() + timeoutMs;
@@ -20,7 +20,10 @@ export async function waitFor<T>(
     if (found !== undefined && found !== null && found !== false) {
       return found as Exclude<T, undefined | null | false>;
     }
-    if (performance.now() > endMs) throw new Error(`not seen within ${timeoutMs} ms: ${what}`);
+    if (performance.now() > endMs) {
+      const missed = typeof what === "string" ? what : what();
+      throw new Error(`not seen within ${timeoutMs} ms: ${missed}`);
+    }
     await sleep(LOOK_EVERY_MS);
   }
 }

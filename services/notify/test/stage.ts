@@ -151,14 +151,3 @@ async function call(
   const parsed: unknown = isJson && text !== "" ? JSON.parse(text) : undefined;
   return { status: response.status, headers: response.headers, body: parsed, text };
 }
-
-/** Repeats `read` until it returns something other than undefined; fails after 60 s. */
-export async function until<T>(read: () => Promise<T | undefined> | T | undefined): Promise<T> {
-  const endsMs = performance.now() + 60_000;
-  for (;;) {
-    const value = await read();
-    if (value !== undefined) return value;
-    if (performance.now() > endsMs) throw new Error(`not reached: ${read.toString()}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}

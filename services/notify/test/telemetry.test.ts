@@ -3,10 +3,11 @@ import assert from "node:assert/strict";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { startDnsServer } from "./dns-server.ts";
 import { startHookServer } from "./receiver.ts";
 import { openSmtp } from "./smtp-client.ts";
-import { startStage, startStageOn, until } from "./stage.ts";
+import { startStage, startStageOn } from "./stage.ts";
 
 interface Span {
   name: string;
@@ -106,7 +107,7 @@ for (const collected of [true, false]) {
     await stage.call("POST", "/api/v1/send", mail, CALLER);
     const sms = { channel: "sms", to: "+4915112345678", text: "x" };
     await stage.call("POST", "/api/v1/send", sms, CALLER);
-    await until(() => (hooks.requests.length >= 3 ? true : undefined));
+    await waitFor(() => hooks.requests.length >= 3);
     assert.deepEqual(hooks.requests.map(({ path }) => path).toSorted(), ["/hook", "/hook", "/sms"]);
     const spanIds = hooks.requests.map(({ headers }) => readSpan(headers, TRACE));
     assert.equal(new Set(spanIds).size, 3);
@@ -126,12 +127,12 @@ test("a repeated call stays in its trace, also after a restart", async () => {
   await first.call("POST", "/api/v1/webhooks", { url: hooks.url });
   const mail = { to: "ada@example.org", subject: "x", text: "x" };
   await first.call("POST", "/api/v1/send", mail, CALLER);
-  await until(() => (hooks.requests.length === 1 ? true : undefined));
+  await waitFor(() => hooks.requests.length === 1);
   await first.close();
   const second = await startStageOn({ ...first.settings, ...settings });
   second.advance(120_000);
   await second.callWebhooks();
-  await until(() => (hooks.requests.length === 2 ? true : undefined));
+  await waitFor(() => hooks.requests.length === 2);
   const spanIds = hooks.requests.map(({ headers }) => readSpan(headers, TRACE));
   assert.notEqual(spanIds[0], spanIds[1]);
   await second.close();
@@ -159,7 +160,7 @@ test("forwards of inbound mail carry a trace, and those of one message the same"
   await client.mail("bob@example.org", to, "From: bob@example.org\r\nSubject: x\r\n\r\nx");
   await client.mail("bob@example.org", to.slice(1), "From: bob@example.org\r\n\r\ny");
   client.close();
-  await until(() => (hooks.requests.length === 3 ? true : undefined));
+  await waitFor(() => hooks.requests.length === 3);
   const traces = Map.groupBy(hooks.requests, ({ headers }) =>
     String(headers["traceparent"]).slice(3, 35),
   );

@@ -9,7 +9,7 @@ import {
   request,
 } from "node:http";
 import type { AddressInfo } from "node:net";
-import { waitFor } from "../../../services/gate/test/fixture/condition.ts";
+import { waitFor } from "@platform/testing/wait";
 
 /** A response of the upstream. `age` seconds are subtracted from its Date. */
 export interface Scripted {
@@ -133,16 +133,16 @@ export class Scene {
   }
 
   /** Waits until so many requests have reached the upstream. */
-  untilReceived(count: number): Promise<void> {
-    return waitFor(`${count} requests upstream`, () => this.received.length >= count);
+  async untilReceived(count: number): Promise<void> {
+    await waitFor(() => this.received.length >= count, `${count} requests upstream`);
   }
 
   /** Asks until this response comes from the store, fresh. */
-  untilHit(body: string): Promise<void> {
-    return waitFor(`a hit with ${body}`, async () => {
+  async untilHit(body: string): Promise<void> {
+    await waitFor(async () => {
       const answer = await this.ask();
       return answer.headers["x-cache"] === "HIT" && answer.body === body;
-    });
+    }, `a hit with ${body}`);
   }
 
   /** Asks twice: the second response is stored (`HIT`), or comes from the upstream again (`MISS`). */

@@ -7,6 +7,7 @@ import { createUnauthorizedError } from "@platform/kernel/errors";
 import type { Guard } from "@platform/kernel/http";
 import { findFreePort } from "@platform/kernel/testing";
 import { findRedisSkip, killRedis, startRedis } from "@platform/redis/testing";
+import { waitFor } from "@platform/testing/wait";
 import { CLIENT, startIssuer } from "../oidc/issuer.ts";
 import { readSetCookie, startStage, TOKEN, type Answer, type Stage } from "../stage.ts";
 import { start } from "./front-stage.ts";
@@ -31,21 +32,13 @@ async function startTwo(t: TestContext) {
   const open = () => start(t, targets, identity, { shared, url: URL_OF_BOTH });
   const [one, other] = [await open(), await open()];
   for (const { call } of [one, other]) {
-    await until(
+    await waitFor(
       async () =>
         (await call("GET", "/console/session", undefined, { cookie: "platform_console=a" }))
           .status === 401,
     );
   }
   return { issuer, mail, redis, port, one, other };
-}
-
-async function until(isDone: () => Promise<boolean>): Promise<void> {
-  const endMs = performance.now() + 30_000;
-  while (!(await isDone())) {
-    assert.ok(performance.now() < endMs, "it did not happen in time");
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
 }
 
 /** Signs in at identity: the way there begins at one console, the way back may lead to the other. */
@@ -141,7 +134,7 @@ test("while Redis is down the console says so, and nobody is signed out", option
   )) as [Error];
   assert.match(error.message, /503/);
   await startRedis(t, port);
-  await until(async () => (await readStatus(one.call, cookie)) === 401);
+  await waitFor(async () => (await readStatus(one.call, cookie)) === 401);
   const again = await one.signIn("notify");
   assert.equal(await readStatus(one.call, again), 200);
 });

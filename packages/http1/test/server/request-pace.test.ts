@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { type Socket, connect } from "node:net";
 import { type TestContext, test } from "node:test";
 
+import { waitFor } from "@platform/testing/wait";
 import { type Exchange, type ServerFault, createEngine, createServer } from "../../src/index.ts";
 
 const HEAD = "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n";
@@ -55,7 +56,7 @@ async function startRig(context: TestContext, bytesMin = 1_000): Promise<Rig> {
       socket.setEncoding("latin1").on("data", (piece: string) => (text += piece));
       context.after(() => socket.destroy());
       socket.write(HEAD);
-      await until(() => taken.exchange !== null);
+      await waitFor(() => taken.exchange !== null);
       return { socket, read: () => text };
     },
     pass(seconds) {
@@ -67,24 +68,17 @@ async function startRig(context: TestContext, bytesMin = 1_000): Promise<Rig> {
   };
 }
 
-async function until(holds: () => boolean): Promise<void> {
-  for (const end = Date.now() + 20_000; !holds();) {
-    if (Date.now() > end) throw new Error("it did not come to pass in time");
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
-}
-
 test("a body below the minimum pace is refused with 408 and counted", async (context) => {
   const rig = await startRig(context);
   const { socket, read } = await rig.open();
   for (let second = 1; second <= 9; second++) {
     socket.write("x".repeat(100));
-    await until(() => rig.taken.bytes === second * 100);
+    await waitFor(() => rig.taken.bytes === second * 100);
     rig.pass(1);
   }
   assert.equal(read(), "");
   rig.pass(1);
-  await until(() => read().endsWith("request_too_slow"));
+  await waitFor(() => read().endsWith("request_too_slow"));
   assert.match(read(), /^HTTP\/1\.1 408 [^]*Connection: close/);
   assert.deepEqual(
     rig.faults.map(({ kind, code }) => [kind, code]),
@@ -97,14 +91,14 @@ test("a body at the minimum pace continues, and each window counts separately", 
   const { socket, read } = await rig.open();
   for (let window = 1; window <= 4; window++) {
     socket.write("x".repeat(1_000));
-    await until(() => rig.taken.bytes === window * 1_000);
+    await waitFor(() => rig.taken.bytes === window * 1_000);
     rig.pass(10);
   }
   assert.equal(read(), "");
   socket.write("x".repeat(999));
-  await until(() => rig.taken.bytes === 4_999);
+  await waitFor(() => rig.taken.bytes === 4_999);
   rig.pass(10);
-  await until(() => read().endsWith("request_too_slow"));
+  await waitFor(() => read().endsWith("request_too_slow"));
 });
 
 test("time in which the handler pauses the body does not count", async (context) => {
@@ -115,7 +109,7 @@ test("time in which the handler pauses the body does not count", async (context)
   rig.taken.exchange!.resumeBody();
   rig.pass(9);
   socket.write("x".repeat(100_000));
-  await until(() => read().endsWith("whole"));
+  await waitFor(() => read().endsWith("whole"));
   assert.deepEqual(rig.faults, []);
 });
 
@@ -124,12 +118,12 @@ test("a slow client is detected although the handler pauses for each chunk", asy
   const { socket, read } = await rig.open();
   for (let second = 1; second <= 10; second++) {
     socket.write("x");
-    await until(() => rig.taken.bytes === second);
+    await waitFor(() => rig.taken.bytes === second);
     rig.taken.exchange!.pauseBody();
     rig.taken.exchange!.resumeBody();
     rig.pass(1);
   }
-  await until(() => read().endsWith("request_too_slow"));
+  await waitFor(() => read().endsWith("request_too_slow"));
 });
 
 test("a pace of 0 disables the limit", async (context) => {
@@ -137,7 +131,7 @@ test("a pace of 0 disables the limit", async (context) => {
   const { socket, read } = await rig.open();
   rig.pass(1_000);
   socket.write("x".repeat(100_000));
-  await until(() => read().endsWith("whole"));
+  await waitFor(() => read().endsWith("whole"));
 });
 
 test("the window of a body does not affect the next request on the connection", async (context) => {
@@ -145,11 +139,11 @@ test("the window of a body does not affect the next request on the connection", 
   const { socket, read } = await rig.open();
   rig.pass(9);
   socket.write("x".repeat(100_000));
-  await until(() => read().endsWith("whole"));
+  await waitFor(() => read().endsWith("whole"));
   rig.taken.exchange = null;
   socket.write(HEAD);
-  await until(() => rig.taken.exchange !== null);
+  await waitFor(() => rig.taken.exchange !== null);
   rig.pass(9);
   socket.write("x".repeat(100_000));
-  await until(() => read().match(/whole/g)?.length === 2);
+  await waitFor(() => read().match(/whole/g)?.length === 2);
 });

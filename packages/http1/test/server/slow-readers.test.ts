@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { type Socket, connect } from "node:net";
 import { type TestContext, test } from "node:test";
 
+import { waitFor } from "@platform/testing/wait";
 import {
   type Engine,
   type Exchange,
@@ -76,7 +77,7 @@ async function startRig(
     socket.on("close", () => (isClosed = true));
     socket.pause();
     socket.write(requests);
-    await until(() => server.counts.connections > before || isClosed);
+    await waitFor(() => server.counts.connections > before || isClosed);
     return {
       socket,
       count: () => count,
@@ -84,7 +85,7 @@ async function startRig(
       async read(bytes) {
         wanted = count + bytes;
         socket.resume();
-        if (bytes < Infinity) await until(() => count >= wanted || isClosed);
+        if (bytes < Infinity) await waitFor(() => count >= wanted || isClosed);
       },
     };
   };
@@ -102,13 +103,6 @@ async function startRig(
   };
 }
 
-async function until(holds: () => boolean): Promise<void> {
-  for (const end = Date.now() + 20_000; !holds();) {
-    if (Date.now() > end) throw new Error("it did not come to pass in time");
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
-}
-
 const LARGE_BODY = Buffer.alloc(LARGE, "x");
 const answerLarge: Handler<undefined> = (exchange) => {
   exchange.respond({ status: 200, body: LARGE_BODY });
@@ -117,11 +111,11 @@ const answerLarge: Handler<undefined> = (exchange) => {
 test("a client that reads nothing is disconnected after the stall time, and counted", async (context) => {
   const rig = await startRig(context, answerLarge, { timeouts: { writeStallMs: 10_000 } });
   await rig.open();
-  await until(() => rig.engine.outgoing.heldBytes > 0);
+  await waitFor(() => rig.engine.outgoing.heldBytes > 0);
   rig.pass(10);
   assert.equal(rig.connections(), 1);
   rig.pass(2);
-  await until(() => rig.connections() === 0);
+  await waitFor(() => rig.connections() === 0);
   assert.deepEqual(rig.faults, ["slow-reader stalled"]);
   assert.equal(rig.engine.outgoing.heldBytes, 0);
 });
@@ -131,13 +125,13 @@ test("a client that reads less than the minimum pace is disconnected, one at the
   const paces = { answer: { bytesMin: 4 * MIB, windowMs: 10_000 } };
   const rig = await startRig(context, answerLarge, { paces, timeouts: { writeStallMs: 0 } });
   const [slow, steady] = await Promise.all([rig.open(), rig.open()]);
-  await until(() => rig.engine.outgoing.heldBytes > LARGE);
+  await waitFor(() => rig.engine.outgoing.heldBytes > LARGE);
   rig.pass(2);
   for (let second = 0; second < 12; second++) {
     await Promise.all([slow.read(1_000), steady.read(2 * MIB)]);
     rig.pass(1);
   }
-  await until(() => rig.connections() === 1);
+  await waitFor(() => rig.connections() === 1);
   assert.deepEqual(rig.faults, ["slow-reader slow"]);
   await steady.read(LARGE - steady.count());
   assert.equal(steady.isClosed(), false);
@@ -146,7 +140,7 @@ test("a client that reads less than the minimum pace is disconnected, one at the
 test("progress within one large write counts", async (context) => {
   const rig = await startRig(context, answerLarge, { timeouts: { writeStallMs: 5_000 } });
   const reader = await rig.open();
-  await until(() => rig.engine.outgoing.heldBytes > 0);
+  await waitFor(() => rig.engine.outgoing.heldBytes > 0);
   for (let second = 0; second < 20; second++) {
     await reader.read(2 * MIB);
     rig.pass(1);
@@ -162,14 +156,14 @@ test("an idle stream, or one whose few bytes are read, is not limited", async (c
     exchange.startResponse({ status: 200, headers: [["Content-Type", "text/event-stream"]] });
   });
   const reader = await rig.open();
-  await until(() => stream !== null);
+  await waitFor(() => stream !== null);
   rig.pass(1_000);
   void reader.read(Infinity);
   for (let event = 0; event < 50; event++) {
     const before = reader.count();
     stream!.write("data: x\n\n");
     rig.pass(10);
-    await until(() => reader.count() > before);
+    await waitFor(() => reader.count() > before);
   }
   assert.deepEqual(rig.faults, []);
   assert.equal(reader.isClosed(), false);
@@ -181,13 +175,13 @@ test("beyond the budget, clients that read nothing are disconnected, and others 
     unsentBytesMax: 64 * MIB,
   });
   const readers = await Promise.all(Array.from({ length: 6 }, () => rig.open()));
-  await until(() => rig.engine.outgoing.heldBytes > 6 * 20 * MIB);
+  await waitFor(() => rig.engine.outgoing.heldBytes > 6 * 20 * MIB);
   const [first] = readers;
   rig.pass(1);
   await first!.read(8 * MIB);
   rig.pass(2);
   assert.ok(rig.engine.outgoing.heldBytes <= 64 * MIB, `${rig.engine.outgoing.heldBytes} held`);
-  await until(() => rig.connections() <= 2);
+  await waitFor(() => rig.connections() <= 2);
   assert.deepEqual(new Set(rig.faults), new Set(["slow-reader over-budget"]));
   await first!.read(24 * MIB - first!.count());
   assert.equal(first!.isClosed(), false);
@@ -204,7 +198,7 @@ test("the window of each reader shrinks as the budget is used, and grows again",
     { unsentBytesMax: 64 * MIB },
   );
   const reader = await rig.open();
-  await until(() => one !== null);
+  await waitFor(() => one !== null);
   assert.equal(one!.outflow.windowBytes, MIB);
   assert.ok(one!.outflow.claim(63.5 * MIB));
   assert.equal(one!.outflow.windowBytes, MIB / 4);
@@ -213,7 +207,7 @@ test("the window of each reader shrinks as the budget is used, and grows again",
   one!.outflow.claimWhenRoom(MIB, (granted) => (isClaimed = granted));
   assert.equal(one!.outflow.windowBytes, 65_536);
   reader.socket.resetAndDestroy();
-  await until(() => rig.connections() === 0);
+  await waitFor(() => rig.connections() === 0);
   assert.equal(rig.engine.outgoing.heldBytes, 0);
   assert.equal(isClaimed, false);
 });
@@ -231,7 +225,7 @@ test("a producer's remaining claims end with its response", async (context) => {
   );
   const reader = await rig.open(GET.repeat(3));
   void reader.read(Infinity);
-  await until(() => rig.engine.outgoing.heldBytes === 0 && reader.count() > 3 * 50);
+  await waitFor(() => rig.engine.outgoing.heldBytes === 0 && reader.count() > 3 * 50);
   assert.equal(reader.isClosed(), false);
 });
 
@@ -242,7 +236,7 @@ test("pipelined requests of a client that reads no response are not all processe
     exchange.respond({ status: 200, body: Buffer.alloc(MIB, "x") });
   });
   const reader = await rig.open(GET.repeat(200));
-  await until(() => rig.engine.outgoing.heldBytes > 0);
+  await waitFor(() => rig.engine.outgoing.heldBytes > 0);
   await new Promise((resolve) => setTimeout(resolve, 50));
   assert.ok(rig.engine.outgoing.heldBytes <= 2 * MIB, `${rig.engine.outgoing.heldBytes} held`);
   assert.ok(answered < 50, `${answered} answered`);
@@ -255,7 +249,7 @@ test("one address can open half of the connections, and no more; a proxy can ope
   const rig = await startRig(context, (exchange) => exchange.respond({ status: 200 }), { limits });
   for (let at = 0; at < 5; at++) await rig.open();
   const sixth = await rig.open();
-  await until(() => sixth.isClosed() || sixth.socket.destroyed);
+  await waitFor(() => sixth.isClosed() || sixth.socket.destroyed);
   assert.equal(rig.connections(), 5);
   assert.deepEqual(rig.faults, ["too-many-of-address"]);
   const behindProxy = await startRig(context, (exchange) => exchange.respond({ status: 200 }), {

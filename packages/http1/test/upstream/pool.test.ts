@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { type AddressInfo, type Server, type Socket, createServer } from "node:net";
 import { afterEach, test } from "node:test";
 
+import { waitFor } from "@platform/testing/wait";
 import { type Engine, type UpstreamPoolOptions, createEngine } from "../../src/index.ts";
 import { type Acquirer, Reuse, type ReuseKind } from "../../src/upstream/acquire.ts";
 import type { UpstreamConnection } from "../../src/upstream/connection.ts";
@@ -78,13 +79,6 @@ function setUp(
   };
 }
 
-async function until(accept: () => boolean): Promise<void> {
-  for (let round = 0; round < 500 && !accept(); round++) {
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-  assert.ok(accept());
-}
-
 test("the most recently idle connection is used first", async () => {
   const { port } = await listen();
   const { pool } = setUp(port);
@@ -142,7 +136,7 @@ test("a request that cannot be repeated does not use a connection with an unread
   const { pool } = setUp(port);
   const first = new Waiter(pool);
   await first.settled;
-  await until(() => sockets.length === 1);
+  await waitFor(() => sockets.length === 1);
   // The reset is in the system before this turn of the event loop ends, and is read in the next one.
   sockets[0]!.resetAndDestroy();
   pool.release(first.connection!);
@@ -157,7 +151,7 @@ test("a waiting request that cannot be repeated uses a released connection only 
   const { pool } = setUp(port, { connectionsMax: 2 });
   const [dying, sound] = [new Waiter(pool), new Waiter(pool)];
   await Promise.all([dying.settled, sound.settled]);
-  await until(() => sockets.length === 2);
+  await waitFor(() => sockets.length === 2);
   const waiting = [new Waiter(pool, Reuse.Checked), new Waiter(pool, Reuse.Checked)];
   const { localPort } = dying.connection!.socket as Socket;
   sockets.find(({ remotePort }) => remotePort === localPort)!.resetAndDestroy();
@@ -208,7 +202,7 @@ test("a used connection that is lost makes room for a waiting request", async ()
   const first = new Waiter(pool);
   await first.settled;
   const second = new Waiter(pool);
-  await until(() => sockets.length === 1);
+  await waitFor(() => sockets.length === 1);
   sockets[0]!.resetAndDestroy();
   await second.settled;
   assert.ok(second.connection !== null && second.connection !== first.connection);
@@ -221,18 +215,18 @@ test("idle connections are limited in number and time, and removed when the upst
   await Promise.all(waiters.map(({ settled }) => settled));
   for (const { connection } of waiters) pool.release(connection!);
   assert.equal(pool.counts.idle, 2);
-  await until(() => pool.counts.open === 2 && sockets.length === 3);
+  await waitFor(() => pool.counts.open === 2 && sockets.length === 3);
   advance(999);
   assert.equal(pool.counts.idle, 2);
   advance(1);
   assert.equal(pool.counts.idle, 0);
-  await until(() => pool.counts.open === 0);
+  await waitFor(() => pool.counts.open === 0);
   const next = new Waiter(pool);
   await next.settled;
   pool.release(next.connection!);
-  await until(() => sockets.length === 4);
+  await waitFor(() => sockets.length === 4);
   sockets[3]!.end();
-  await until(() => pool.counts.open === 0);
+  await waitFor(() => pool.counts.open === 0);
 });
 
 test("addresses are tried in turn, and the one that worked is tried first", async () => {
@@ -288,7 +282,7 @@ test("a connection attempt that takes too long is aborted", async () => {
   // A TLS handshake with a peer that never answers stands for an address that swallows packets.
   const { pool, advance } = setUp(port, { connectTimeoutMs: 2_000, tls: { serverName: "a.test" } });
   const waiter = new Waiter(pool);
-  await until(() => pool.counts.connecting === 1);
+  await waitFor(() => pool.counts.connecting === 1);
   advance(1_999);
   assert.equal(waiter.failure, "");
   advance(1);
@@ -306,7 +300,7 @@ test("a drained pool refuses requests, closes idle connections and waits for use
   let isDrained = false;
   const drained = pool.drain(5_000).then(() => (isDrained = true));
   assert.equal(new Waiter(pool).failure, "pool-closed");
-  await until(() => pool.counts.open === 1);
+  await waitFor(() => pool.counts.open === 1);
   assert.equal(isDrained, false);
   pool.release(lent.connection!);
   await drained;

@@ -26,6 +26,7 @@ import { createLogger } from "@platform/kernel/log";
 import { MetricRegistry } from "@platform/kernel/metrics";
 import { systemClock } from "@platform/kernel/time";
 import { createTracer } from "@platform/kernel/trace";
+import { waitFor } from "@platform/testing/wait";
 import { encodeTarHead, padTar, readTar, TAR_END } from "../../src/backup/tar.ts";
 
 const token = "a-token-for-backups-only";
@@ -295,12 +296,4 @@ async function* toStream(parts: Buffer[]): AsyncGenerator<Buffer> {
 
 async function* cutInto(bytes: Buffer, size: number): AsyncGenerator<Buffer> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
-}
-
-async function waitFor(look: () => boolean): Promise<void> {
-  const end = performance.now() + 10_000;
-  while (!look()) {
-    if (performance.now() > end) throw new Error("not seen within 10 s");
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
 }

@@ -20,6 +20,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { dumpDatabase, openDatabase, type Database } from "../../src/db/index.ts";
 
 interface Tables {
@@ -295,7 +296,7 @@ test("a file above 256 MiB is checked in the background", async () => {
   const summed = open(folder, "one");
   await summed.migrate(MIGRATIONS);
   await write(summed, 0, 500);
-  await waitFor("sums", () => statSync(`${path}.sums`).size > 65_000 * 4);
+  await waitFor(() => statSync(`${path}.sums`).size > 65_000 * 4, "sums");
   await restartLog(summed);
   await write(summed, 500, 600);
   await summed.close();
@@ -306,16 +307,8 @@ test("a file above 256 MiB is checked in the background", async () => {
   assert.ok(patch(path, 150 * 1024 ** 2 + 2_000, Buffer.from("x")));
   const damaged = open(folder, "one");
   let fault: string | undefined;
-  await waitFor("damage", async () => (fault = await damaged.check()) !== undefined);
+  await waitFor(async () => (fault = await damaged.check()) !== undefined, "damage");
   assert.match(fault!, /a\.db is damaged \(page \d+ changed .*restore a backup/);
   assert.equal((await damaged.db.selectFrom("notes").select("id").execute()).length, 700);
   await damaged.close();
 });
-
-async function waitFor(name: string, isThere: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 60_000;
-  while (!(await isThere())) {
-    assert.ok(Date.now() < deadline, name);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}

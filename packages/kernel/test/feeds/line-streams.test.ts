@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
+import { waitFor } from "@platform/testing/wait";
 import { LineStreams } from "../../src/feeds/index.ts";
 import { createLogger } from "../../src/log/index.ts";
 
@@ -49,11 +50,6 @@ async function start(t: TestContext) {
     return { socket, batches };
   };
   return { streams, counts, open };
-}
-
-async function waitFor(holds: () => boolean): Promise<void> {
-  for (const end = performance.now() + 20_000; !holds(); await sleep(10))
-    assert.ok(performance.now() < end, "not seen in time");
 }
 
 test("the log is read only while there is a client, which gets the lines that it asked for", async (t) => {

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { OpenFiles } from "@platform/kernel/files";
+import { waitFor } from "@platform/testing/wait";
 
 const folder = mkdtempSync(join(tmpdir(), "open-files-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -42,12 +43,6 @@ async function useBriefly(files: OpenFiles<FileHandle>, path: string): Promise<v
   (await files.use(path)).release();
 }
 
-async function settle(done: () => boolean): Promise<void> {
-  const until = Date.now() + 20_000;
-  while (!done() && Date.now() < until) await new Promise((resolve) => setTimeout(resolve, 5));
-  assert.ok(done());
-}
-
 test("a file stays open and is shared, also while it is being opened", async () => {
   const { files, counts } = createSet(4);
   const path = makeFile("one");
@@ -69,7 +64,7 @@ test("beyond the limit the least recently used file is closed", async () => {
   await useBriefly(files, a);
   await useBriefly(files, c);
   assert.equal(files.count, 2);
-  await settle(() => counts.closed === 1);
+  await waitFor(() => counts.closed === 1);
   await useBriefly(files, a);
   await useBriefly(files, c);
   assert.equal(counts.opened, 3, "b was closed, not a or c");
@@ -92,7 +87,7 @@ test("files in use are never closed; the limit applies again on release", async 
   ]);
   for (const lease of leases) lease.release();
   assert.equal(files.count, 1);
-  await settle(() => counts.closed === 3);
+  await waitFor(() => counts.closed === 3);
   await files.close();
 });
 
@@ -110,7 +105,7 @@ test("a forgotten file is reopened, and the old one closed when it is released",
   assert.equal(await readText(second.file), "before");
   assert.equal(counts.closed, 0);
   second.release();
-  await settle(() => counts.closed === 1);
+  await waitFor(() => counts.closed === 1);
   third.release();
   await files.close();
   assert.deepEqual(counts, { opened: 2, closed: 2 });
@@ -150,7 +145,7 @@ test("closing waits for idle files, and closes others on release", async () => {
   assert.equal(files.count, 0);
   assert.equal(await readText(lease.file), "busy");
   lease.release();
-  await settle(() => counts.closed === 2);
+  await waitFor(() => counts.closed === 2);
 });
 
 test("errors of closing are ignored", async () => {

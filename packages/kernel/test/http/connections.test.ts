@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { listenHttp, type HttpListener, type ListenOptions } from "@platform/kernel/http";
 import { MetricRegistry } from "@platform/kernel/metrics";
 import { OutgoingBudget } from "@platform/kernel/sockets";
+import { waitFor } from "@platform/testing/wait";
 
 const MIB = 1_048_576;
 const BIG = Buffer.alloc(8 * MIB, "a");
@@ -168,10 +169,6 @@ function open(
 function isOver(socket: Socket): boolean {
   if (!socket.destroyed && !socket.connecting) socket.write("\r\n");
   return socket.destroyed;
-}
-
-async function waitFor(condition: () => boolean): Promise<void> {
-  while (!condition()) await sleep(20);
 }
 
 async function read(metrics: MetricRegistry): Promise<string> {

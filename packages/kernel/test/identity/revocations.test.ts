@@ -5,7 +5,6 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import {
   createTokenVerifier,
   RevocationFollower,
@@ -17,6 +16,7 @@ import {
 } from "@platform/kernel/identity";
 import { createLogger } from "@platform/kernel/log";
 import { systemClock } from "@platform/kernel/time";
+import { waitFor } from "@platform/testing/wait";
 
 const ISSUER = "http://identity.test";
 const TOKEN = "the token of the feed, long enough";
@@ -188,20 +188,12 @@ function createFeed(state: { last: number }): Answer {
   };
 }
 
-async function until(what: string, look: () => boolean): Promise<void> {
-  for (let i = 0; i < 500; i += 1) {
-    if (look()) return;
-    await sleep(10);
-  }
-  assert.fail(`not seen: ${what}`);
-}
-
 const has = (revocations: RevocationSet, sid: string) => revocations.has({ iss: ISSUER, sid });
 
 test("the follower reads all entries, page by page, and then what is new", async (t) => {
   const state = { last: 2_500 };
   const { feed, revocations, added, read } = await follow(t, createFeed(state));
-  await until("the last entry", () => has(revocations, "s2500"));
+  await waitFor(() => has(revocations, "s2500"), "the last entry");
   assert.equal(feed.authorization, `Bearer ${TOKEN}`);
   // A request that was answered too late on a busy machine is sent again.
   assert.deepEqual(
@@ -209,7 +201,7 @@ test("the follower reads all entries, page by page, and then what is new", async
     [0, 1_000, 2_000].map((since) => `/revocations?since=${since}`),
   );
   state.last = 2_501;
-  await until("the new entry", () => has(revocations, "s2501"));
+  await waitFor(() => has(revocations, "s2501"), "the new entry");
   assert.equal(added.at(-1), "s2501");
   assert.equal(added.length, 2_501, "each entry was passed on once");
   assert.equal(read("platform_revocations"), 2_501);
@@ -219,12 +211,12 @@ test("a feed that is down leaves the known revocations in force, is reported, an
   const state = { last: 1 };
   const answer = createFeed(state);
   const { feed, revocations, lines, read, follower } = await follow(t, answer);
-  await until("the first entry", () => has(revocations, "s1"));
+  await waitFor(() => has(revocations, "s1"), "the first entry");
   feed.answer = (request, response) => {
     request.socket.destroy();
     response.destroy();
   };
-  await until("failures", () => read("platform_revocations_failures_total") >= 3);
+  await waitFor(() => read("platform_revocations_failures_total") >= 3, "failures");
   assert.ok(has(revocations, "s1"));
   const warnings = lines.filter(({ level }) => level === "warn");
   assert.equal(warnings.length, 1, "an outage is logged once a minute, not at every attempt");
@@ -232,17 +224,17 @@ test("a feed that is down leaves the known revocations in force, is reported, an
   assert.equal(follower.describe(), undefined, "a short outage is no warning");
   state.last = 2;
   feed.answer = answer;
-  await until("the entry of the outage", () => has(revocations, "s2"));
-  await until("the end of the outage", () => lines.some(({ msg }) => /is read again/.test(msg)));
+  await waitFor(() => has(revocations, "s2"), "the entry of the outage");
+  await waitFor(() => lines.some(({ msg }) => /is read again/.test(msg)), "the end of the outage");
 });
 
 test("a feed that is not ready yet when the service starts is not reported", async (t) => {
   const { feed, revocations, lines, read } = await follow(t, (_request, response) =>
     send(response, { status: "DOWN" }, 503),
   );
-  await until("failures", () => read("platform_revocations_failures_total") >= 3);
+  await waitFor(() => read("platform_revocations_failures_total") >= 3, "failures");
   feed.answer = createFeed({ last: 1 });
-  await until("the first entry", () => has(revocations, "s1"));
+  await waitFor(() => has(revocations, "s1"), "the first entry");
   assert.deepEqual(
     lines.filter(({ level }) => level !== "debug"),
     [],
@@ -281,7 +273,7 @@ test("an identity service that needs a minute to start is not reported, and an o
   };
   const failMore = async () => {
     const before = countFailures();
-    await until("more failures", () => countFailures() >= before + 3);
+    await waitFor(() => countFailures() >= before + 3, "more failures");
   };
   follower.start();
   nowMs = 60_000;
@@ -320,11 +312,11 @@ test("a feed that does not answer is given up after the timeout, one request at 
     most = Math.max(most, open);
     request.socket.once("close", () => void (open -= 1));
   });
-  await until("failures", () => read("platform_revocations_failures_total") >= 2);
+  await waitFor(() => read("platform_revocations_failures_total") >= 2, "failures");
   // The server may see the end of one request after the start of the next.
   assert.ok(most <= 2, `${most} requests at a time`);
   feed.answer = createFeed({ last: 1 });
-  await until("the entry", () => has(revocations, "s1"));
+  await waitFor(() => has(revocations, "s1"), "the entry");
 });
 
 const lies: [name: string, answer: Answer][] = [
@@ -356,12 +348,12 @@ const lies: [name: string, answer: Answer][] = [
 for (const [name, answer] of lies) {
   test(`a feed that sends ${name} changes nothing and is reported`, async (t) => {
     const { revocations, read, lines, feed } = await follow(t, answer);
-    await until("a failure", () => read("platform_revocations_failures_total") > 0);
+    await waitFor(() => read("platform_revocations_failures_total") > 0, "a failure");
     assert.equal(revocations.size, 0);
     assert.ok(lines.some(({ level }) => level === "warn"));
     assert.equal(feed.asked[0], "/revocations?since=0");
     feed.answer = createFeed({ last: 1 });
-    await until("the entry", () => has(revocations, "s1"));
+    await waitFor(() => has(revocations, "s1"), "the entry");
   });
 }
 
@@ -378,14 +370,14 @@ test("entries of an unknown form are skipped and counted, the others apply", asy
     const since = new URL(request.url!, "http://-").searchParams.get("since");
     send(response, { revocations: since === "0" ? entries : [], next: 6, latest: 6 });
   });
-  await until("the entry", () => has(revocations, "good"));
+  await waitFor(() => has(revocations, "good"), "the entry");
   assert.equal(read("platform_revocations_skipped_total"), 5);
   assert.equal(revocations.size, 1);
 });
 
 test("a feed that never ends is read in turns, within the bound of the set", async (t) => {
   const { revocations, feed, read } = await follow(t, createFeed({ last: 9_000_000 }), 5_000);
-  await until("dropped entries", () => read("platform_revocations_dropped_total") > 100_000);
+  await waitFor(() => read("platform_revocations_dropped_total") > 100_000, "dropped entries");
   assert.equal(revocations.size, 5_000);
   assert.ok(feed.asked.length > 100);
 });
@@ -393,10 +385,13 @@ test("a feed that never ends is read in turns, within the bound of the set", asy
 test("after identity was restored from a backup, the feed is read from the start", async (t) => {
   const state = { last: 50 };
   const { revocations, feed } = await follow(t, createFeed(state));
-  await until("the entries", () => has(revocations, "s50"));
+  await waitFor(() => has(revocations, "s50"), "the entries");
   state.last = 3;
-  await until("a read from the start", () => feed.asked.lastIndexOf("/revocations?since=0") > 0);
+  await waitFor(() => feed.asked.lastIndexOf("/revocations?since=0") > 0, "a read from the start");
   state.last = 4;
-  await until("the position after the restore", () => feed.asked.includes("/revocations?since=4"));
+  await waitFor(
+    () => feed.asked.includes("/revocations?since=4"),
+    "the position after the restore",
+  );
   assert.ok(has(revocations, "s50"), "what was known stays revoked");
 });

@@ -5,7 +5,6 @@ import { createHmac } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, test, type TestContext } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import * as fc from "fast-check";
 import {
   exportJWK,
@@ -27,6 +26,7 @@ import {
 } from "@platform/kernel/identity";
 import { PlatformError } from "@platform/kernel/errors";
 import { createManualClock, type ManualClock } from "@platform/kernel/time";
+import { waitFor } from "@platform/testing/wait";
 
 const NOW = 1_700_000_000;
 const SECRET = "a secret of at least thirty-two bytes";
@@ -300,11 +300,6 @@ async function startIssuer(context: TestContext, keys: JWK[]): Promise<Issuer> {
   return issuer;
 }
 
-async function waitUntil(isDone: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 600 && !isDone(); turn++) await sleep(50);
-  assert.ok(isDone(), isDone.toString());
-}
-
 const rsa = await generateKeyPair("RS256", { extractable: true });
 const other = await generateKeyPair("RS256", { extractable: true });
 const ec = await generateKeyPair("ES256", { extractable: true });
@@ -354,9 +349,9 @@ describe("tokens of a key set", () => {
     const errors: unknown[] = [];
     const onError = (error: unknown) => void errors.push(error);
     const verifier = make(issuer.url, makeClock(), {}, { prefetch: true, onError });
-    await waitUntil(() => issuer.fetches() === 1);
+    await waitFor(() => issuer.fetches() === 1);
     issuer.respond = { status: 200 };
-    await waitUntil(() => issuer.fetches() === 2);
+    await waitFor(() => issuer.fetches() === 2);
     issuer.respond = { status: 503 };
     const token = await sign(rsa.privateKey, { alg: "RS256", kid: "r1" });
     assert.equal(codeOf(await verifier.verify(token)), "user");

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { waitFor } from "@platform/testing/wait";
 import { LogError, type LogEvent, type PartitionView } from "../../src/index.ts";
 import { appendAll, batchOf, openFixture } from "../simulation/fixture.ts";
 import { Random } from "../simulation/random.ts";
@@ -73,26 +74,18 @@ test("appends stop at the reserve; deletion and retention use it and free space"
   assert.deepEqual(countKinds(events), { checkpoints: checkpoints + 1, failures: 0 });
 
   await log.deleteTopic(topics[0]!);
-  await waitUntil(isOpen);
+  await waitFor(isOpen);
   await assert.rejects(fill(trimmed!), code("disk-full"));
   assert.ok(trimmed!.durableEnd > end);
 
   await log.configureTopic(topics[1]!, { retentionBytes: 10_000 });
   await log.reclaimSpace();
-  await waitUntil(isOpen);
+  await waitFor(isOpen);
   await appendAll(log, trimmed!, ["room"]);
   const kinds = events.map(({ kind }) => kind).filter((kind) => kind.startsWith("disk-"));
   assert.deepEqual(kinds, ["disk-full", "disk-has-room", "disk-full", "disk-has-room"]);
   await log.close();
 });
-
-async function waitUntil(isTrue: () => boolean): Promise<void> {
-  const deadline = Date.now() + 30_000;
-  while (!isTrue()) {
-    assert.ok(Date.now() < deadline);
-    await sleep(20);
-  }
-}
 
 test("a failed sync stops writing until restart and is never retried; reads continue", async () => {
   const events: LogEvent[] = [];

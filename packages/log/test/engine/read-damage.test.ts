@@ -4,7 +4,7 @@ import { globSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
+import { waitFor } from "@platform/testing/wait";
 import { BATCH_HEADER_BYTES, isBatchIntact, readBatchHeader } from "../../src/batch/header.ts";
 import {
   DamagedError,
@@ -104,14 +104,6 @@ async function readAround(log: Log, partition: PartitionView) {
   return { offsets, damages };
 }
 
-async function waitUntil(isTrue: () => boolean): Promise<void> {
-  const deadline = Date.now() + 30_000;
-  while (!isTrue()) {
-    assert.ok(Date.now() < deadline);
-    await sleep(10);
-  }
-}
-
 const ALL = Array.from({ length: COUNT }, (_, offset) => offset);
 const FIELDS = [
   { name: "base offset, raised", at: 7 },
@@ -142,7 +134,7 @@ for (const { name, at } of FIELDS) {
     assert.equal(events.filter(({ kind }) => kind === "damaged").length, 1);
     assert.equal(log.stats().damagedRanges, 1);
     // The copy is made in the background.
-    await waitUntil(() => log.stats().quarantineFiles > 0);
+    await waitFor(() => log.stats().quarantineFiles > 0);
     assert.equal(readdirSync(join(folder, "quarantine")).length, 1);
     assert.deepEqual(await readAround(log, partition), { offsets, damages });
     assert.equal(events.filter(({ kind }) => kind === "damaged").length, 1);
@@ -169,7 +161,7 @@ test("damage at the start of a partition moves the log start after it, also afte
   const next = Number(/(\d{20})-/.exec(own[1]!)![1]);
   rmSync(own[0]!);
   await assert.rejects(log.read(partition, 0, 1000), DamagedError);
-  await waitUntil(() => partition.logStart > 0);
+  await waitFor(() => partition.logStart > 0);
   assert.equal(partition.logStart, next);
   const outside = (error: unknown) =>
     error instanceof LogError && error.code === "offset-out-of-range";

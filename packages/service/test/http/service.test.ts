@@ -26,6 +26,7 @@ import {
   type ServiceRequest,
 } from "@platform/service";
 import { startTestService } from "@platform/service/testing";
+import { waitFor } from "@platform/testing/wait";
 
 const SECRET = "a-secret-of-at-least-thirty-two-bytes!";
 const folder = mkdtempSync(join(tmpdir(), "service-"));
@@ -223,11 +224,6 @@ async function sendRaw(line: string): Promise<string> {
   let text = "";
   for await (const chunk of socket) text += String(chunk);
   return text;
-}
-
-async function waitFor(condition: () => boolean): Promise<void> {
-  for (let n = 0; n < 3_000 && !condition(); n++) await sleep(10);
-  assert.ok(condition());
 }
 
 test("results become answers by their type", async () => {

@@ -7,6 +7,7 @@ import { test, type TestContext } from "node:test";
 import { findPostgresSkip, startPostgresCluster } from "@platform/kernel/db-testing";
 import { createLogger } from "@platform/kernel/log";
 import { createManualClock, type ManualClock } from "@platform/kernel/time";
+import { waitFor } from "@platform/testing/wait";
 import { Database } from "../../src/database/database.ts";
 import { LeaseTable } from "../../src/schedule/lease-table.ts";
 import { Schedule, type Work } from "../../src/schedule/schedule.ts";
@@ -156,7 +157,7 @@ test("a tick and a lease of the future do not stop a process that starts after t
   future.advance(MINUTE);
   const dead = first.runDue();
   t.after(() => dead);
-  await waitUntil(() => first.describe()[0]!.is_running);
+  await waitFor(() => first.describe()[0]!.is_running);
   const clock = createManualClock(0);
   const runs: number[] = [];
   const second = await startReplica(t, url, clock, () => void runs.push(clock.now()));
@@ -259,7 +260,7 @@ test("a run on request is additional: the next tick stays, and its outcome is de
   assert.equal(await first.runNow("unknown"), false);
   const running = first.runNow("clean");
   assert.equal(first.describe()[0]!.is_running, true);
-  await waitUntil(() => fences.length === 1);
+  await waitFor(() => fences.length === 1);
   // One that runs elsewhere is not run twice, and one that runs here is joined.
   await second.runNow("clean");
   const joined = first.runNow("clean");
@@ -288,10 +289,6 @@ test("a run on request is additional: the next tick stays, and its outcome is de
   assert.match(last!.error!, /broken/);
   assert.equal(next, new Date(2 * MINUTE).toISOString());
 });
-
-async function waitUntil(isTrue: () => boolean): Promise<void> {
-  while (!isTrue()) await new Promise((resolve) => setImmediate(resolve));
-}
 
 test("the log lines of a run name its schedule", async () => {
   const lines: Record<string, unknown>[] = [];

@@ -1,6 +1,7 @@
 // Holders of `clients:write` and `rbac:write` who try to gain rights through clients, scopes, policies and tokens.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { ADMIN, call, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
 import { PageBrowser, readText } from "../pages/page-browser.ts";
 import { startApplication } from "../pages/relying-party.ts";
@@ -213,7 +214,7 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
         });
         return (body as Record<string, unknown>)["scope"];
       };
-      await waitUntil(async () => {
+      await waitFor(async () => {
         const { status } = await call(stage, "POST", CLIENTS, {
           token: root.session,
           body: { redirect_uris: [CALLBACK], scope: "orders" },
@@ -223,7 +224,7 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       const { client_id: id } = await register(stage, eve, { scope: "openid orders" });
       assert.equal(await read(id!), "openid orders");
       await put(["orders:read", "users:write"]);
-      await waitUntil(async () => (await read(id!)) === "openid");
+      await waitFor(async () => (await read(id!)) === "openid");
       await expectStatus(403, stage, "PATCH", `${CLIENTS}/${id}`, {
         token: eve.session,
         body: { scope: "openid orders" },
@@ -356,20 +357,9 @@ test("a first-party client gets only marked scopes without consent", async () =>
     token: root.token,
     body: { name: "users:read", permissions: ["users:read"], first_party: true },
   });
-  await waitUntil(
-    async () => (await browser.open(await application.begin({ scope }))).status === 0,
-  );
+  await waitFor(async () => (await browser.open(await application.begin({ scope }))).status === 0);
   const other = await browser.open(await application.begin({ scope: `${scope} audit:read` }));
   assert.match(readText(other), /Allow Backoffice/);
   application.close();
   await stage.close();
 });
-
-// Scopes are read once a second.
-async function waitUntil(isDone: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 20_000;
-  while (!(await isDone())) {
-    assert.ok(Date.now() < deadline, "it did not come to pass");
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-}

@@ -1,6 +1,7 @@
 // Scopes that map to roles: issued to holders, conveying the roles' current permissions, without escalation.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { ADMIN, call, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
 import { STAGE_KINDS, type Stage } from "../stage.ts";
 
@@ -58,15 +59,6 @@ async function issue(
   return { token, granted: claims.scope?.split(" ") ?? [] };
 }
 
-// Scopes and roles are read once a second.
-async function waitUntil(isDone: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 20_000;
-  while (!(await isDone())) {
-    assert.ok(Date.now() < deadline, "it did not come to pass");
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-}
-
 for (const { kind, skip, prepare } of STAGE_KINDS) {
   describe(`scopes of roles on ${kind}`, { skip }, () => {
     test("a scope is granted to holders of its roles and conveys their current permissions", async () => {
@@ -93,7 +85,7 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
         expected,
       );
 
-      await waitUntil(async () =>
+      await waitFor(async () =>
         (await issue(stage, carol, "openid keeping")).granted.includes("keeping"),
       );
       const others = await issue(stage, dave, "openid keeping");
@@ -114,7 +106,7 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
           body: { permissions },
         });
       await change("POST", ["rbac:read"]);
-      await waitUntil(async () => (await ask(ROLES)) === 200);
+      await waitFor(async () => (await ask(ROLES)) === 200);
       await change("PUT", ["rbac:read"]);
       assert.equal(await ask("/api/v1/users"), 403, "taken from the role, taken from the token");
       await stage.close();
@@ -138,7 +130,7 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
         response_types: [],
         scope: "robotics",
       };
-      await waitUntil(
+      await waitFor(
         async () =>
           (await call(stage, "POST", CLIENTS, { token: root.session, body })).status === 201,
       );
@@ -154,7 +146,7 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       };
       assert.equal((await ask())["scope"], undefined, "without the role there is no such scope");
       await bind(cast, id!, ["robot"], "clients");
-      await waitUntil(async () => (await ask())["scope"] === "robotics");
+      await waitFor(async () => (await ask())["scope"] === "robotics");
       await stage.close();
     });
 
@@ -201,7 +193,7 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       const used = await expectStatus(409, stage, "DELETE", `${ROLES}/cashier`, byRoot);
       assert.match(JSON.stringify(used.body), /cash/);
       await expectStatus(403, stage, "DELETE", `${ROLES}/cashier`, { token });
-      await waitUntil(async () => {
+      await waitFor(async () => {
         const made = await call(stage, "POST", CLIENTS, {
           token,
           body: { redirect_uris: [CALLBACK], scope: "plain" },
@@ -227,7 +219,7 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
         body: { name: "clerking", roles: ["clerk"] },
       });
       let id = "";
-      await waitUntil(async () => {
+      await waitFor(async () => {
         const { status, body } = await call(stage, "POST", CLIENTS, {
           token: eve.session,
           body: { redirect_uris: [CALLBACK], scope: "openid clerking" },
@@ -246,7 +238,7 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
         token: root.session,
         body: { permissions: ["users:write"] },
       });
-      await waitUntil(async () => (await read()) === "openid");
+      await waitFor(async () => (await read()) === "openid");
       await expectStatus(204, stage, "DELETE", `${SCOPES}/clerking`, { token: root.session });
       await expectStatus(204, stage, "DELETE", `${ROLES}/clerk`, { token: root.session });
       await stage.close();

@@ -6,15 +6,9 @@ import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { LIMITS_DEFAULT } from "../../src/shared-state/index.ts";
-import {
-  ask,
-  sendRaw,
-  startGate,
-  startUpstream,
-  waitUntil,
-  type GateWorker,
-} from "./gate-worker.ts";
+import { ask, sendRaw, startGate, startUpstream, type GateWorker } from "./gate-worker.ts";
 
 let folder = "";
 const stops: (() => unknown)[] = [];
@@ -64,7 +58,7 @@ test("each request of a logging route is logged once and soon, others are not", 
     },
   });
   await ask(gate.port, "/down", { method: "POST" });
-  await waitUntil(() => readLines(path).length === 2);
+  await waitFor(() => readLines(path).length === 2);
   const [first, second] = readLines(path) as [Line, Line];
   assert.deepEqual(Object.keys(first), [
     "timestamp",
@@ -128,7 +122,7 @@ test("the log is reopened on request without loss", async () => {
   gate.send({ type: "reopen-access-log" });
   await reopened;
   for (let round = 5; round < 8; round++) await ask(gate.port, `/${round}`);
-  await waitUntil(() => readLines(path).length === 3);
+  await waitFor(() => readLines(path).length === 3);
   const paths = [...readLines(`${path}.1`), ...readLines(path)].map((line) => line["path"]);
   assert.deepEqual(paths, ["/0", "/1", "/2", "/3", "/4", "/5", "/6", "/7"]);
   const drained = gate.hear("drained");
@@ -148,9 +142,9 @@ test("a client that disconnects before the response is logged and counted as 499
   });
   const socket = connect(gate.port, "127.0.0.1");
   socket.write("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
-  await waitUntil(() => gate.active.sum(0) === 1);
+  await waitFor(() => gate.active.sum(0) === 1);
   socket.destroy();
-  await waitUntil(() => readLines(path).length === 1);
+  await waitFor(() => readLines(path).length === 1);
   assert.equal(readLines(path)[0]?.["status"], 499);
   assert.equal(gate.active.sum(0), 0);
   assert.equal([...gate.metrics.readSeries()][0]?.status, 499);

@@ -265,15 +265,3 @@ export async function sendRaw(port: number, bytes: string, until = "\0never"): P
   socket.destroy();
   return text;
 }
-
-/** Waits until `holds` is true, at most `timeoutMs`. */
-export async function waitUntil(
-  holds: () => boolean | Promise<boolean>,
-  timeoutMs = 30_000,
-): Promise<void> {
-  const end = performance.now() + timeoutMs;
-  while (!(await holds())) {
-    if (performance.now() > end) throw new Error("it did not come to pass in time");
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}

@@ -7,6 +7,7 @@ import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { describeOperatorToken, type GlobalSpec } from "../../src/shared-state/index.ts";
 import {
   ask,
@@ -15,7 +16,6 @@ import {
   startUpstream,
   type GateWorker,
   type TestRoute,
-  waitUntil,
 } from "./gate-worker.ts";
 
 const OPERATOR = "operator-token-of-some-length";
@@ -434,5 +434,5 @@ test("tokens are 503 until the issuer's keys have been fetched, and clients may 
   const answer = await ask(gate.port, "/", bearer(token));
   assert.equal(answer.status, 503);
   assert.ok(Number(answer.headers["retry-after"]) >= 1);
-  await waitUntil(() => gate.logs.some((log) => log.msg.includes("keys")));
+  await waitFor(() => gate.logs.some((log) => log.msg.includes("keys")));
 });

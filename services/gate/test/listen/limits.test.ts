@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import type { ServerResponse } from "node:http";
 import { afterEach, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { allocateSharedBuffers } from "../../src/shared-state/index.ts";
 import {
   ask,
@@ -14,7 +15,6 @@ import {
   TestPlanner,
   type TestAnswer,
   type TestRoute,
-  waitUntil,
 } from "./gate-worker.ts";
 
 const stops: (() => unknown)[] = [];
@@ -121,26 +121,26 @@ test("requests above the concurrency wait in order; the queue is bounded", async
   const concurrency = { requestsMax: 2, queueMax: 2, queueTimeoutMs: 20_000 };
   const gate = await startWith([{ targets: [upstream.url], steps: { concurrency } }]);
   const first = [ask(gate.port, "/1"), ask(gate.port, "/2")];
-  await waitUntil(() => upstream.held.length === 2);
+  await waitFor(() => upstream.held.length === 2);
   const third = ask(gate.port, "/3");
-  await waitUntil(() => gate.metrics.readCounter("queued") === 1);
+  await waitFor(() => gate.metrics.readCounter("queued") === 1);
   const fourth = ask(gate.port, "/4");
-  await waitUntil(() => gate.metrics.readCounter("queued") === 2);
+  await waitFor(() => gate.metrics.readCounter("queued") === 2);
   const fifth = await ask(gate.port, "/5");
   assert.deepEqual([fifth.status, readCode(fifth)], [503, "queue_full"]);
   assert.equal(fifth.headers["retry-after"], "1");
   upstream.held[0]!.end();
-  await waitUntil(() => upstream.held.length === 3);
+  await waitFor(() => upstream.held.length === 3);
   assert.equal(upstream.held[2]!.getHeader("X-Path"), "/3");
   upstream.held[1]!.end();
-  await waitUntil(() => upstream.held.length === 4);
+  await waitFor(() => upstream.held.length === 4);
   assert.equal(upstream.held[3]!.getHeader("X-Path"), "/4");
   for (const response of upstream.held) response.end();
   for (const answer of await Promise.all([...first, third, fourth])) {
     assert.equal(answer.status, 200);
   }
   const again = ask(gate.port, "/6");
-  await waitUntil(() => upstream.held.length === 5);
+  await waitFor(() => upstream.held.length === 5);
   upstream.held[4]!.end();
   assert.equal((await again).status, 200, "all places were returned");
 });
@@ -150,7 +150,7 @@ test("a request that waits too long gets 504", async () => {
   const concurrency = { requestsMax: 1, queueMax: 1, queueTimeoutMs: 300 };
   const gate = await startWith([{ targets: [upstream.url], steps: { concurrency } }]);
   const first = ask(gate.port, "/1");
-  await waitUntil(() => upstream.held.length === 1);
+  await waitFor(() => upstream.held.length === 1);
   const late = await ask(gate.port, "/2");
   assert.deepEqual([late.status, readCode(late)], [504, "queue_timeout"]);
   assert.equal(late.headers["retry-after"], "1");
@@ -163,10 +163,10 @@ test("a waiting client that leaves gives its place in the queue up", async () =>
   const concurrency = { requestsMax: 1, queueMax: 1, queueTimeoutMs: 20_000 };
   const gate = await startWith([{ targets: [upstream.url], steps: { concurrency } }]);
   const first = ask(gate.port, "/1");
-  await waitUntil(() => upstream.held.length === 1);
+  await waitFor(() => upstream.held.length === 1);
   const socket = connect(gate.port, "127.0.0.1");
   socket.write("GET /gone HTTP/1.1\r\nHost: x\r\n\r\n");
-  await waitUntil(() => gate.metrics.readCounter("queued") === 1);
+  await waitFor(() => gate.metrics.readCounter("queued") === 1);
   socket.destroy();
   await once(socket, "close");
   // Refused until the gateway has noticed; then this request waits instead of the one that left.
@@ -177,10 +177,10 @@ test("a waiting client that leaves gives its place in the queue up", async () =>
       if (answer.status !== 503) return answer;
     }
   })();
-  await waitUntil(isQueued);
+  await waitFor(isQueued);
   upstream.held[0]!.end();
   assert.equal((await first).status, 200);
-  await waitUntil(() => upstream.held.length === 2);
+  await waitFor(() => upstream.held.length === 2);
   assert.equal(upstream.held[1]!.getHeader("X-Path"), "/next");
   upstream.held[1]!.end();
   assert.equal((await next).status, 200);
@@ -201,14 +201,14 @@ test("places are shared by workers, in order of arrival at the gateway", async (
     assert.equal((await gate.apply({ routes: [spec], globals: GLOBALS })).type, "applied");
   }
   const answers: Promise<TestAnswer>[] = [ask(gates[0]!.port, "/0")];
-  await waitUntil(() => upstream.held.length === 1);
+  await waitFor(() => upstream.held.length === 1);
   for (const [index, worker] of [1, 0, 1].entries()) {
     const queued = gates[worker]!.metrics.readCounter("queued");
     answers.push(ask(gates[worker]!.port, `/${index + 1}`));
-    await waitUntil(() => gates[worker]!.metrics.readCounter("queued") === queued + 1);
+    await waitFor(() => gates[worker]!.metrics.readCounter("queued") === queued + 1);
   }
   for (let turn = 0; turn < 4; turn++) {
-    await waitUntil(() => upstream.held.length === turn + 1);
+    await waitFor(() => upstream.held.length === turn + 1);
     assert.equal(upstream.held[turn]!.getHeader("X-Path"), `/${turn}`);
     upstream.held[turn]!.end();
   }

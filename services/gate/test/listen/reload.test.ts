@@ -5,15 +5,9 @@ import { request, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { afterEach, test } from "node:test";
 import { WebSocket, WebSocketServer } from "ws";
+import { waitFor } from "@platform/testing/wait";
 import { LIMITS_DEFAULT, makeRouteKey } from "../../src/shared-state/index.ts";
-import {
-  ask,
-  type GateWorker,
-  GLOBALS,
-  startGate,
-  startUpstream,
-  waitUntil,
-} from "./gate-worker.ts";
+import { ask, type GateWorker, GLOBALS, startGate, startUpstream } from "./gate-worker.ts";
 
 const stops: (() => unknown)[] = [];
 afterEach(async () => {
@@ -95,16 +89,16 @@ test("events are not buffered, WebSockets echo, and both are counted at their up
   const streams = await startStreams();
   const gate = await startWith([{ targets: [streams.url] }]);
   const events = await openEvents(gate.port);
-  await waitUntil(() => events.text().includes("hello"));
+  await waitFor(() => events.text().includes("hello"));
   streams.tick("one");
-  await waitUntil(() => events.text().includes("one"), 500);
+  await waitFor(() => events.text().includes("one"), undefined, 500);
   const socket = await openSocket(gate.port);
   assert.equal(await echoOn(socket, "ping"), "ping");
   const slot = gate.planner.slotOf(streams.url);
   assert.equal(gate.active.sum(slot), 2);
   assert.equal(gate.metrics.readCounter("webSocketsActive"), 1);
   socket.close();
-  await waitUntil(() => gate.active.sum(slot) === 1);
+  await waitFor(() => gate.active.sum(slot) === 1);
   assert.equal(gate.metrics.readCounter("webSocketsActive"), 0);
 });
 
@@ -125,7 +119,7 @@ test("open streams of an unchanged route survive changes of everything else", as
     assert.equal(answer.type, "applied");
     assert.equal(await echoOn(socket, `round ${round}`), `round ${round}`);
     streams.tick(`round ${round}`);
-    await waitUntil(() => events.text().includes(`round ${round}`), 1_000);
+    await waitFor(() => events.text().includes(`round ${round}`), undefined, 1_000);
   }
   assert.equal(events.isOpen(), true);
   assert.equal(gate.cuts.length, 0);
@@ -141,10 +135,10 @@ test("a removed route immediately gets no new requests, its streams end at the d
   assert.equal((await ask(gate.port, "/")).status, 502);
   assert.equal(await echoOn(socket, "still here"), "still here");
   assert.equal(gate.cuts.length, 0);
-  await waitUntil(() => !events.isOpen() && socket.readyState === WebSocket.CLOSED);
-  await waitUntil(() => gate.cuts.length === 1);
+  await waitFor(() => !events.isOpen() && socket.readyState === WebSocket.CLOSED);
+  await waitFor(() => gate.cuts.length === 1);
   assert.equal(gate.cuts[0]!.cut, 2);
-  await waitUntil(() => gate.active.sum(gate.planner.slotOf(streams.url)) === 0);
+  await waitFor(() => gate.active.sum(gate.planner.slotOf(streams.url)) === 0);
 });
 
 test("a replaced route drains its old form while the new one serves", async () => {
@@ -159,7 +153,7 @@ test("a replaced route drains its old form while the new one serves", async () =
   assert.equal((await ask(gate.port, "/")).body, "new");
   assert.equal(await echoOn(socket, "old"), "old");
   socket.close();
-  await waitUntil(() => old.countConnections() === 0);
+  await waitFor(() => old.countConnections() === 0);
   assert.equal(gate.cuts.length, 0);
 });
 
@@ -207,7 +201,7 @@ test("a drain closes event streams and WebSockets gracefully, long before its de
   const drained = gate.hear("drained");
   gate.send({ type: "drain", deadlineMs: 60_000 });
   assert.equal((await closed)[0], 1001);
-  await waitUntil(() => !events.isOpen(), 30_000);
+  await waitFor(() => !events.isOpen(), undefined, 30_000);
   assert.ok(events.isComplete(), "the content has its end");
   assert.equal((await drained).cut, 0);
 });
@@ -223,7 +217,7 @@ test("streams of a removed route are closed gracefully as well", async () => {
   const closed = once(socket, "close") as Promise<[code: number]>;
   await gate.apply({ remove: [makeRouteKey(undefined, "/")] });
   assert.equal((await closed)[0], 1001);
-  await waitUntil(() => !events.isOpen(), 30_000);
+  await waitFor(() => !events.isOpen(), undefined, 30_000);
   assert.ok(events.isComplete(), "the content has its end");
 });
 

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { request, Agent, type IncomingMessage } from "node:http";
 import { afterEach, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { allocateSharedBuffers, SharedTargetState } from "../../src/shared-state/index.ts";
 import {
   ask,
@@ -11,7 +12,6 @@ import {
   startRawUpstream,
   startUpstream,
   TestPlanner,
-  waitUntil,
 } from "./gate-worker.ts";
 
 const stops: (() => unknown)[] = [];
@@ -76,7 +76,7 @@ test("least_conn counts active requests, without those that failed or moved on",
     assert.equal((await ask(gate.port, "/fails", { method: "POST" })).status, 502);
   }
   assert.ok(rude.asked() > 0 && gate.metrics.readCounter("retries") > 0);
-  await waitUntil(() => slots.every((slot) => gate.active.sum(slot) === 0));
+  await waitFor(() => slots.every((slot) => gate.active.sum(slot) === 0));
   const names = new Map<string, number>();
   for (let round = 0; round < 20; round++) {
     const { body } = await ask(gate.port, "/even");
@@ -247,7 +247,7 @@ test("an upstream that restarts under load fails no idempotent request", async (
     flaky = await startNamed("flaky", port);
   }
   seen.delete("flaky");
-  await waitUntil(() => (seen.get("flaky") ?? 0) > 0, 20_000);
+  await waitFor(() => (seen.get("flaky") ?? 0) > 0, undefined, 20_000);
   run.isOver = true;
   await Promise.all(loads);
   assert.deepEqual([...seen.keys()].sort(), ["flaky", "steady"]);

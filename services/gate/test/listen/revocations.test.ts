@@ -6,8 +6,9 @@ import { Agent, request, type IncomingMessage, type ServerResponse } from "node:
 import { afterEach, test } from "node:test";
 import { WebSocket, WebSocketServer } from "ws";
 import type { Revocation } from "@platform/kernel/identity";
+import { waitFor } from "@platform/testing/wait";
 import type { GlobalSpec } from "../../src/shared-state/index.ts";
-import { ask, startGate, startUpstream, waitUntil, type GateWorker } from "./gate-worker.ts";
+import { ask, startGate, startUpstream, type GateWorker } from "./gate-worker.ts";
 
 const SECRET = "a-secret-of-at-least-thirty-two-bytes";
 const ISSUER = "http://identity.test";
@@ -70,7 +71,7 @@ async function open(gate: GateWorker, options: { headers: Record<string, string>
   answer.on("error", () => undefined);
   answer.on("close", () => void (stream.isEnded = true));
   stops.push(() => sent.destroy());
-  await waitUntil(() => stream.text !== "" || answer.statusCode !== 200);
+  await waitFor(() => stream.text !== "" || answer.statusCode !== 200);
   return stream;
 }
 
@@ -94,13 +95,13 @@ test("tokens of the followed issuer are compared with the policy version of its 
   };
   assert.equal(await isStale({ policy_version: 1 }), false);
   gate.send({ type: "revocations", entries: [], policyVersion: 5 });
-  await waitUntil(async () => isStale({ policy_version: 4 }));
+  await waitFor(async () => isStale({ policy_version: 4 }));
   assert.equal(await isStale({ policy_version: 5 }), false);
   assert.equal(await isStale({}), false);
   // The versions of another issuer are compared with the gateway's own.
   assert.equal(await isStale({ policy_version: 4, iss: "http://other.test" }), false);
   gate.send({ type: "revocations", entries: [], policyVersion: undefined });
-  await waitUntil(async () => !(await isStale({ policy_version: 4 })));
+  await waitFor(async () => !(await isStale({ policy_version: 4 })));
 });
 
 /** Sends requests over one connection, one after another. */
@@ -171,11 +172,11 @@ test("event streams of a revoked session end gracefully, those of others continu
   const one = await open(gate, asUser("s1"));
   const other = await open(gate, asUser("s2"));
   revoke(gate, ended("s1"));
-  await waitUntil(() => one.isEnded);
+  await waitFor(() => one.isEnded);
   assert.ok(one.isWhole, "the response is complete, not cut");
   assert.ok(!other.isEnded);
   revoke(gate, { kind: "sub", value: "ada", epoch: 1, expires_at: FAR });
-  await waitUntil(() => other.isEnded);
+  await waitFor(() => other.isEnded);
 });
 
 test("WebSockets of a revoked session close with 1001", async () => {
@@ -194,7 +195,7 @@ test("event streams end with their session", async () => {
   const one = await open(gate, asUser("s1", { session_exp }));
   const other = await open(gate, asUser("s2", { session_exp: FAR }));
   assert.ok(!one.isEnded);
-  await waitUntil(() => one.isEnded, 12_000);
+  await waitFor(() => one.isEnded, undefined, 12_000);
   assert.ok(one.isWhole && Date.now() / 1000 >= session_exp);
   assert.ok(!other.isEnded);
 });
@@ -205,12 +206,12 @@ test("a response that turns out to be a stream after the revocation ends as well
     answer = () => sendEvents(incoming, response);
   });
   const opening = open(gate, asUser("s1"));
-  await waitUntil(() => answer !== undefined);
+  await waitFor(() => answer !== undefined);
   revoke(gate, ended("s1"));
   await untilRefused(gate, "s1");
   answer!();
   const stream = await opening;
-  await waitUntil(() => stream.isEnded);
+  await waitFor(() => stream.isEnded);
 });
 
 test("other requests of a revoked session in flight are completed", async () => {
@@ -220,7 +221,7 @@ test("other requests of a revoked session in flight are completed", async () => 
     finish = () => response.end("last");
   });
   const answered = ask(gate.port, "/", asUser("s1"));
-  await waitUntil(() => finish !== undefined);
+  await waitFor(() => finish !== undefined);
   revoke(gate, ended("s1"));
   await untilRefused(gate, "s1");
   finish!();

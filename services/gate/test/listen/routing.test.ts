@@ -1,6 +1,7 @@
 // Routing of a real worker: forwarded requests, their fields, and responses of the gateway itself.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import {
   ask,
   type GateWorker,
@@ -8,7 +9,6 @@ import {
   startGate,
   startRawUpstream,
   startUpstream,
-  waitUntil,
 } from "./gate-worker.ts";
 
 interface Echo {
@@ -266,7 +266,7 @@ test("many requests on one connection, pipelined, are answered in order", async 
 test("requests are counted by route, method and status, and no request stays active", async () => {
   const countSeries = () => [...gate.metrics.readSeries()].reduce((sum, one) => sum + one.count, 0);
   // The worker counts an answer on its own thread, a moment after the client has it.
-  await waitUntil(() => gate.metrics.readCounter("requests") === countSeries());
+  await waitFor(() => gate.metrics.readCounter("requests") === countSeries());
   const series = [...gate.metrics.readSeries()];
   const api = series.find(
     (one) => one.metricsId === 1 && one.method === "GET" && one.status === 200,

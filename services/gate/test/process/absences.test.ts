@@ -5,7 +5,7 @@ import { Agent, createServer, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { waitFor } from "../fixture/condition.ts";
+import { waitFor } from "@platform/testing/wait";
 import { runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 
 const ABSENCES = 8;
@@ -82,10 +82,10 @@ test("eight absences of 250 ms cost a quiet and a busy route at most 500 ms of 5
     const isBack = sleep(ABSENCE_MS).then(async () => void (server = await listen(upstreamPort)));
     const isServed = (of: "quiet" | "busy"): boolean =>
       answers[of].slice(-5).every(({ atMs, status }) => atMs > backAtMs && status === 200);
-    await waitFor("both routes to serve again", async () => {
+    await waitFor(async () => {
       await Promise.all([note("quiet"), sleep(QUIET_MS)]);
       return isServed("quiet") && isServed("busy");
-    });
+    }, "both routes to serve again");
     await isBack;
     const [quietMs, busyMs] = [measureRefused(answers.quiet), measureRefused(answers.busy)];
     rows.push(`absence ${absence}: ${Math.round(quietMs)} ms quiet, ${Math.round(busyMs)} ms busy`);

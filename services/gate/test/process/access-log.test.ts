@@ -8,7 +8,7 @@ import { test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { SignJWT } from "jose";
 import { WebSocket } from "ws";
-import { waitFor } from "../fixture/condition.ts";
+import { waitFor } from "@platform/testing/wait";
 import { makeFolder, runtimes, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { serve } from "../fixture/serve.ts";
 import { shareGate } from "../fixture/shared-gate.ts";
@@ -200,8 +200,8 @@ test("the stream shows each client the requests that it asked for, over rotation
   });
   await ask(`${gate.url}/other/before`);
   await waitFor(
-    "the request is logged",
     async () => (await readAllPages(gate.url, 50)).length === 1,
+    "the request is logged",
   );
   const all = await openStream(context, gate.url, "");
   const shop = await openStream(context, gate.url, "?route=/shop&status=5xx");
@@ -215,8 +215,8 @@ test("the stream shows each client the requests that it asked for, over rotation
     await Promise.all(paths.map((path) => ask(gate.url + path)));
     await waitForRotations(folder, round + 1);
   }
-  await waitFor("all requests arrive", () => all.listPaths().length >= wanted.length);
-  await waitFor("samples arrive", () => tenth.listPaths().length >= 6);
+  await waitFor(() => all.listPaths().length >= wanted.length, "all requests arrive");
+  await waitFor(() => tenth.listPaths().length >= 6, "samples arrive");
   assert.deepEqual(all.listPaths().sort(), wanted.sort());
   assert.deepEqual(shop.listPaths().sort(), ["/shop/bad/0", "/shop/bad/1", "/shop/bad/2"]);
   assert.equal(tenth.listPaths().length, 6);
@@ -230,22 +230,24 @@ test("the stream shows each client the requests that it asked for, over rotation
     items: [],
     missed: 0,
   };
-  await waitFor("all clients learn of it", () =>
-    [all, shop, tenth].every(({ batches }) => batches.some(({ type }) => type === "error")),
+  await waitFor(
+    () => [all, shop, tenth].every(({ batches }) => batches.some(({ type }) => type === "error")),
+    "all clients learn of it",
   );
   assert.deepEqual(all.batches.at(-1), error);
   const late = await openStream(context, gate.url, "");
-  await waitFor("a later client, too", () => late.batches.length === 2);
+  await waitFor(() => late.batches.length === 2, "a later client, too");
   assert.deepEqual(late.batches[1], error);
   const page = await fetch(`${gate.url}/api/v1/admin/access-log`);
   assert.equal(page.status, 503);
   assert.match(await page.text(), /"detail":"The access log cannot be read \(ELOOP\)\."/);
   renameSync(`${path}.kept`, path);
-  await waitFor("the recovery", () =>
-    [all, late].every(({ batches }) => batches.some(({ type }) => type === "recovered")),
+  await waitFor(
+    () => [all, late].every(({ batches }) => batches.some(({ type }) => type === "recovered")),
+    "the recovery",
   );
   await ask(`${gate.url}/other/after`);
-  await waitFor("the next request", () => late.listPaths().includes("/other/after"));
+  await waitFor(() => late.listPaths().includes("/other/after"), "the next request");
   assert.deepEqual(late.listPaths(), ["/other/after"]);
   assert.equal(all.batches.filter(({ type }) => type === "error").length, 1);
   const failures = gate.lines().filter(({ msg }) => msg === "cannot follow the access log");

@@ -5,6 +5,7 @@ import { createServer, request, type IncomingMessage } from "node:http";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import {
   makeFolder,
   runtimes,
@@ -12,7 +13,6 @@ import {
   spawnGate,
   startGate,
 } from "../fixture/gate-process.ts";
-import { waitFor } from "../fixture/condition.ts";
 import { serve } from "../fixture/serve.ts";
 
 async function startUpstream(context: TestContext): Promise<string> {
@@ -77,8 +77,8 @@ for (const runtime of runtimesOfRules) {
     assert.deepEqual(await statuses("/shop", shop), [403, 200, 200]);
     writeFileSync(file, `203.0.113.128/25\n${many.join("\n")}\n`);
     await waitFor(
-      "the new list",
       async () => (await askFrom(gate.port, "/shop", "203.0.113.5")).status === 200,
+      "the new list",
     );
     assert.deepEqual(await statuses("/shop", shop), [200, 403, 403]);
 

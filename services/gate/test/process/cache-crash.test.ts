@@ -6,7 +6,7 @@ import { Agent, createServer, get, type IncomingMessage, type ServerResponse } f
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { waitFor } from "../fixture/condition.ts";
+import { waitFor } from "@platform/testing/wait";
 import { runtimes, startGate } from "../fixture/gate-process.ts";
 import { readMetric } from "../fixture/metrics.ts";
 
@@ -112,13 +112,14 @@ for (const kind of ["throw", "exit"]) {
     const asks = paths.flatMap((path) =>
       Array.from({ length: WAITING_PER_KEY }, () => ask(`${gate.url}${path}`)),
     );
-    await waitFor("a fetch of each key", () => paths.every((path) => upstream.requests.has(path)));
+    await waitFor(() => paths.every((path) => upstream.requests.has(path)), "a fetch of each key");
     const fetched = new Map(upstream.requests);
 
     gate.signal("SIGUSR2");
     await gate.waitForLine(({ msg }) => /worker ended and will be replaced/.test(msg));
-    await waitFor("the fetches of the keys that it held", () =>
-      paths.some((path) => upstream.requests.get(path)! > fetched.get(path)!),
+    await waitFor(
+      () => paths.some((path) => upstream.requests.get(path)! > fetched.get(path)!),
+      "the fetches of the keys that it held",
     );
     upstream.release();
     const outcomes = await Promise.all(asks);
@@ -129,8 +130,8 @@ for (const kind of ["throw", "exit"]) {
       outcomes.join(),
     );
     await waitFor(
-      "the replacement",
       async () => (await readMetric(gate.url, "platform_gate_workers")) === WORKERS,
+      "the replacement",
     );
     for (const seen of await endLoad()) {
       const { whole = 0, broken: lost = 0, ...others } = seen;

@@ -6,7 +6,7 @@ import { Agent, type IncomingMessage, type ServerResponse, createServer, request
 import type { Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { SignJWT } from "jose";
-import { waitFor } from "../fixture/condition.ts";
+import { waitFor } from "@platform/testing/wait";
 import { runtimes, runtimesOfRules } from "../fixture/gate-process.ts";
 import { followMetric, readMetric } from "../fixture/metrics.ts";
 import { serve } from "../fixture/serve.ts";
@@ -69,7 +69,7 @@ for (const runtime of runtimesOfRules) {
     const { port, url } = await gate.use({ routes });
     const readHits = await followMetric(url, "platform_gate_cache_hits_total");
     const asks = Array.from({ length: 40 }, () => ask(port, "/one"));
-    await waitFor("a request upstream", () => waiting.length > 0);
+    await waitFor(() => waiting.length > 0, "a request upstream");
     // The others arrive meanwhile; none of them may follow.
     await new Promise((resolve) => setTimeout(resolve, 300));
     for (const response of waiting) response.end("shared");
@@ -82,11 +82,11 @@ for (const runtime of runtimesOfRules) {
     // A client that leaves is replaced by one of those that wait, not by all of them.
     const left = request({ host: "127.0.0.1", port, path: "/left", agent: false }).end();
     left.on("error", () => undefined);
-    await waitFor("the request that leaves", () => waiting.length === 2);
+    await waitFor(() => waiting.length === 2, "the request that leaves");
     const waiters = Array.from({ length: 20 }, () => ask(port, "/left"));
     await new Promise((resolve) => setTimeout(resolve, 300));
     (left.socket as Socket).resetAndDestroy();
-    await waitFor("its successor", () => waiting.length === 3);
+    await waitFor(() => waiting.length === 3, "its successor");
     waiting[2]!.end("shared");
     const bodies = (await Promise.all(waiters)).map(({ body }) => body.toString());
     assert.deepEqual(new Set(bodies), new Set(["shared"]));
@@ -112,10 +112,10 @@ for (const runtime of runtimesOfRules) {
       const { headers, body } = await ask(port, "/x");
       assert.deepEqual([headers["x-cache"], body.toString()], ["STALE", "old"]);
     }
-    await waitFor("the revalidation", () => waiting !== undefined);
+    await waitFor(() => waiting !== undefined, "the revalidation");
     waiting!.setHeader("Cache-Control", "max-age=60");
     waiting!.end("new");
-    await waitFor("the new response", async () => (await ask(port, "/x")).body.equals(NEW));
+    await waitFor(async () => (await ask(port, "/x")).body.equals(NEW), "the new response");
     assert.equal(count, 2);
     assert.equal(await readDetached(), 1);
     assert.equal(await readMisses(), 1);
@@ -152,7 +152,7 @@ for (const runtime of runtimesOfRules) {
       for await (const piece of response.setEncoding("utf8")) body += String(piece);
       assert.deepEqual([response.statusCode, body], [status, text]);
     }
-    await waitFor("the revalidation", () => held.length === 1);
+    await waitFor(() => held.length === 1, "the revalidation");
     const again = received.find((incoming, at) => at > 0 && incoming.url === "/own/user")!;
     assert.deepEqual(
       ["x-user-id", "x-own", "range", "x-forwarded-for"].map((name) => again.headers[name]),
@@ -210,10 +210,10 @@ test("a stale response is used in place of an error while the circuit is open, t
     const { status, headers, body } = await ask(port, "/stored");
     assert.deepEqual([status, headers["x-cache"], body.toString()], [200, "STALE", "kept"]);
   };
-  await waitFor("an open circuit", async () => {
+  await waitFor(async () => {
     await askStored();
     return (await ask(port, "/other")).status === 503;
-  });
+  }, "an open circuit");
   const before = failures;
   await askStored();
   await askStored();
@@ -246,7 +246,7 @@ test("more revalidations than a worker has places for keep their clients waiting
     const asked = ask(port, path);
     const answered = asked.then((answer) => answers.push(answer));
     const isBeyond = (): boolean => held.length > DETACHED_MAX;
-    await waitFor("a stale response or a full worker", () => answers.length > 0 || isBeyond());
+    await waitFor(() => answers.length > 0 || isBeyond(), "a stale response or a full worker");
     if (answers.length === 0) {
       waiting = asked;
       break;
@@ -417,7 +417,7 @@ for (const runtime of runtimes.slice(0, 1)) {
     assert.ok(empty["bytes_max"]! <= SMALL_BYTES && empty["bytes_max"]! > 0);
     for (const path of ["/1", "/2", "/1", "/1"]) await ask(port, path);
     const lookups = empty["lookups_total"]! + 4;
-    await waitFor("four lookups", async () => (await readUse())["lookups_total"] === lookups);
+    await waitFor(async () => (await readUse())["lookups_total"] === lookups, "four lookups");
     const used = await readUse();
     const grown = (name: string): number => used[name]! - empty[name]!;
     assert.deepEqual([used["entries"], grown("hits_total"), grown("evicted_total")], [2, 2, 0]);

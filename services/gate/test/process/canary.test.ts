@@ -4,8 +4,8 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
-import { waitFor } from "../fixture/condition.ts";
 
 async function startNamed(context: TestContext, name: string) {
   const state = { url: "", status: 200 };
@@ -80,17 +80,17 @@ test("a failing canary is rolled back under traffic, and stays so after a restar
     const answer = await fetch(`${gate.url}/shop`);
     names[(await answer.text()) as keyof typeof names]++;
   };
-  await waitFor("a promotion under traffic", async () => {
+  await waitFor(async () => {
     // A window needs several requests for the canary, also on a busy machine.
     await Promise.all(Array.from({ length: 10 }, send));
     const { weight } = await view(gate.url);
     return weight > 50 && names.canary > 0 && names.stable > 0;
-  });
+  }, "a promotion under traffic");
   canary.status = 500;
-  await waitFor("the rollback", async () => {
+  await waitFor(async () => {
     await Promise.all([send(), send(), send(), send()]);
     return (await view(gate.url)).phase === "rolled_back";
-  });
+  }, "the rollback");
   await gate.waitForLine(({ msg }) => msg === "canary rolled back");
   const before = names.canary;
   for (let request = 0; request < 20; request++) await send();

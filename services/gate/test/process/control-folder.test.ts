@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readdirSync } from "node:fs";
 import { test } from "node:test";
-import { waitFor } from "../fixture/condition.ts";
+import { waitFor } from "@platform/testing/wait";
 import { makeFolder, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 
 for (const runtime of runtimesOfRules) {
@@ -22,7 +22,7 @@ for (const runtime of runtimesOfRules) {
       assert.deepEqual(list(), [left]);
 
       const first = await start();
-      await waitFor("the removal", () => !list().includes(left));
+      await waitFor(() => !list().includes(left), "the removal");
       const second = await start();
       assert.equal(list().length, 2);
       for (const { url } of [first, second]) {

@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { findFreePort } from "@platform/kernel/testing";
-import { waitFor } from "../fixture/condition.ts";
+import { waitFor } from "@platform/testing/wait";
 import { runtimes, spawnGate } from "../fixture/gate-process.ts";
 import { shareGate } from "../fixture/shared-gate.ts";
 
@@ -55,7 +55,7 @@ test(
     context.after(() => child.kill("SIGKILL"));
     let text = "";
     child.stdout.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
-    await waitFor("a screen", () => text.split("\u001b[H").length > 2);
+    await waitFor(() => text.split("\u001b[H").length > 2, "a screen");
     await sleep(50);
     child.stdin.write("\u0003");
     const [code] = (await once(child, "exit")) as [number];
@@ -117,12 +117,12 @@ test("a gateway that goes away is waited for", { timeout: 120_000 }, async (cont
   context.after(() => child.kill("SIGKILL"));
   let text = "";
   child.stdout.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
-  await waitFor("an update", () => /requests=/.test(text));
+  await waitFor(() => /requests=/.test(text), "an update");
   first.signal("SIGKILL");
-  await waitFor("the loss", () => /no updates since/.test(text));
+  await waitFor(() => /no updates since/.test(text), "the loss");
   text = "";
   await shared.restart();
-  await waitFor("an update of the next gateway", () => /requests=/.test(text));
+  await waitFor(() => /requests=/.test(text), "an update of the next gateway");
   child.kill("SIGINT");
   assert.deepEqual(await once(child, "exit"), [0, null]);
 });

@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { createServer, type RequestListener, type Server } from "node:http";
 import { test, type TestContext } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { runtimesOfRules, startGate } from "../fixture/gate-process.ts";
-import { openClient, readMetric, until, type RawClient } from "../fixture/raw-client.ts";
+import { openClient, readMetric, type RawClient } from "../fixture/raw-client.ts";
 import { serve } from "../fixture/serve.ts";
 
 const skip = process.platform === "linux" ? false : "prlimit is a tool of Linux";
@@ -50,7 +51,7 @@ for (const runtime of runtimesOfRules) {
       const served: RawClient[] = [];
       while (served.length < accepted) served.push(await openClient(context, gate.port));
       for (const client of served) client.send(GET);
-      await until(() => waiting.length === accepted);
+      await waitFor(() => waiting.length === accepted);
 
       const shed = await openClient(context, gate.port);
       shed.send(GET);
@@ -63,21 +64,21 @@ for (const runtime of runtimesOfRules) {
       for (let count = 0; count < accepted; count++) {
         beyond.push(await openClient(context, gate.port));
       }
-      await until(() => beyond.filter((client) => client.isClosed()).length > accepted / 2);
+      await waitFor(() => beyond.filter((client) => client.isClosed()).length > accepted / 2);
       shed.send("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
       await shed.expect(/^HTTP\/1\.1 200 /);
 
       for (const answer of waiting.splice(0)) answer();
       for (const client of served) await client.expect(/^HTTP\/1\.1 200 .*done$/s);
       for (const client of [...served, ...beyond, shed]) client.socket.destroy();
-      await until(async () => {
+      await waitFor(async () => {
         const client = await openClient(context, gate.port);
         client.send(GET);
-        await until(
+        await waitFor(
           () => waiting.length > 0 || client.isClosed() || client.text().includes(" 503 "),
         );
         for (const answer of waiting.splice(0)) answer();
-        await until(() => client.isClosed() || /(done|\})$/.test(client.text()));
+        await waitFor(() => client.isClosed() || /(done|\})$/.test(client.text()));
         return client.text().endsWith("done");
       });
       assert.ok((await readMetric(gate.url, "platform_gate_shed_total")) > accepted / 2);

@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { waitFor } from "../fixture/condition.ts";
+import { waitFor } from "@platform/testing/wait";
 import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
 
 const hook = new URL("../fixture/own-hosts.ts", import.meta.url).href;
@@ -47,7 +47,7 @@ test(
     };
     assert.equal(await ask(), before);
     writeFileSync(hosts, after);
-    await waitFor("the new address", async () => (await ask()) === after);
+    await waitFor(async () => (await ask()) === after, "the new address");
     writeFileSync(hosts, "");
     const line = await gate.waitForLine(({ msg }) => msg === "DNS lookup of an upstream failed");
     assert.equal(line["name"], "upstream.test");

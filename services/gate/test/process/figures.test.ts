@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { connect } from "node:net";
 import { test } from "node:test";
-import { waitFor } from "../fixture/condition.ts";
+import { waitFor } from "@platform/testing/wait";
 import { runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { readMetric } from "../fixture/metrics.ts";
 import { serve } from "../fixture/serve.ts";
@@ -53,7 +53,7 @@ test("own paths have a series of their own, and streams and upgrades no latency"
       .resume();
     socket.write("GET /socket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n");
   });
-  await waitFor("three requests of users", async () => (await read()).total_requests === 3);
+  await waitFor(async () => (await read()).total_requests === 3, "three requests of users");
   const duration = "platform_http_duration_seconds";
   const sum = await readMetric(gate.url, `${duration}_sum`, { route: "/", status: "200" });
   assert.ok(sum < STREAM_MS / 1_000, `${sum} s for one page`);

@@ -7,8 +7,8 @@ import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket, WebSocketServer, createWebSocketStream } from "ws";
+import { waitFor } from "@platform/testing/wait";
 import { runtimesOfRules, startGate } from "../fixture/gate-process.ts";
-import { waitFor } from "../fixture/condition.ts";
 
 const MIB = 1_048_576;
 const floodBytes = Number(process.env["PLATFORM_FLOOD_BYTES"] ?? 128 * MIB);
@@ -140,7 +140,7 @@ for (const runtime of runtimesOfRules) {
 
         reader.removeAllListeners("close");
         sender.close(1000);
-        await waitFor("the end of the WebSocket", () => reader.readyState === WebSocket.CLOSED);
+        await waitFor(() => reader.readyState === WebSocket.CLOSED, "the end of the WebSocket");
       },
     );
   }

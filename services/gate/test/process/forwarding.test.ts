@@ -4,7 +4,7 @@ import { createServer, request } from "node:http";
 import { join } from "node:path";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { waitFor } from "../fixture/condition.ts";
+import { waitFor } from "@platform/testing/wait";
 import { makeFolder, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { startIssuer, CLIENT_ID } from "../fixture/oidc-issuer.ts";
 import { serve } from "../fixture/serve.ts";
@@ -135,7 +135,7 @@ test("the upstream's fields, the log and browser sign-in agree about the client"
       name,
     );
     let line: string | undefined;
-    await waitFor("the line", () => (line = readLog(`/log${index}`)) !== undefined);
+    await waitFor(() => (line = readLog(`/log${index}`)) !== undefined, "the line");
     const logged = (JSON.parse(line!) as { client_ip: string }).client_ip;
     const admitted = (await ask("/only", headers)).status === 200;
     assert.equal(admitted, client === CLIENT, name);

@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fillDisk, mountSmallDisk } from "@platform/testing/disks";
-import { waitFor } from "../fixture/condition.ts";
+import { waitFor } from "@platform/testing/wait";
 import { runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { serve } from "../fixture/serve.ts";
 
@@ -62,7 +62,7 @@ test("on a full disk every change by API is 507, readiness says so, traffic cont
   }
   const isShown = async (url: string): Promise<boolean> =>
     (await call(url, "GET", "/readyz")).text.includes("disk_full");
-  await waitFor("readiness to name the disk", () => isShown(first.url));
+  await waitFor(() => isShown(first.url), "readiness to name the disk");
   for (const path of ["/configured", "/kept"])
     assert.equal((await call(first.url, "GET", path)).text, "here");
 
@@ -85,5 +85,5 @@ test("on a full disk every change by API is 507, readiness says so, traffic cont
   const later = await call(second.url, "POST", keys, { ...key, name: "later" });
   assert.equal(later.status, 201, later.text);
   await checkState(["kept", "later"]);
-  await waitFor("readiness without the disk", async () => !(await isShown(second.url)));
+  await waitFor(async () => !(await isShown(second.url)), "readiness without the disk");
 });

@@ -4,8 +4,8 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { runtimesOfRules, startGate } from "../fixture/gate-process.ts";
-import { waitFor } from "../fixture/condition.ts";
 
 const SWITCHING =
   "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n";
@@ -67,19 +67,20 @@ for (const runtime of runtimesOfRules) {
       ];
       return route.status.targets.map(({ ejected }) => ejected);
     };
-    await waitFor("checks of both targets", () => one.checks > 0 && two.checks > 0);
+    await waitFor(() => one.checks > 0 && two.checks > 0, "checks of both targets");
     assert.deepEqual([...(await readNames())].sort(), ["one", "two"]);
     for (const health of ["failing", "silent", "switching"] as const) {
       one.health = health;
       await waitFor(
-        `a ${health} target is left out`,
         async () => (await readEjected())[0] === true,
+        `a ${health} target is left out`,
       );
       assert.deepEqual(await readEjected(), [true, false]);
       assert.deepEqual([...(await readNames())], ["two"]);
       one.health = "ok";
-      await waitFor("the recovered target serves again", async () =>
-        (await readNames()).has("one"),
+      await waitFor(
+        async () => (await readNames()).has("one"),
+        "the recovered target serves again",
       );
     }
     const faults = gate

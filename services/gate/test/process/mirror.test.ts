@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createServer, type IncomingHttpHeaders, type RequestListener } from "node:http";
 import { test, type TestContext } from "node:test";
-import { waitFor } from "../fixture/condition.ts";
+import { waitFor } from "@platform/testing/wait";
 import { runtimesOfRules } from "../fixture/gate-process.ts";
 import { followMetric } from "../fixture/metrics.ts";
 import { serve } from "../fixture/serve.ts";
@@ -73,9 +73,9 @@ for (const runtime of runtimesOfRules) {
       return answer.text();
     };
     assert.equal(await ask("/api/a%20b?x=1"), "real");
-    await waitFor("the mirror gets the request", () => mirror.seen.length === 1);
+    await waitFor(() => mirror.seen.length === 1, "the mirror gets the request");
     assert.equal(await ask("/api/form", { method: "POST", body: "a=1&b=é" }), "real");
-    await waitFor("the mirror gets the body", () => mirror.seen.length === 2);
+    await waitFor(() => mirror.seen.length === 2, "the mirror gets the body");
     assert.equal(
       await ask("/api/stream", {
         method: "PUT",
@@ -84,7 +84,7 @@ for (const runtime of runtimesOfRules) {
       }),
       "real",
     );
-    await waitFor("the mirror gets the streamed body", () => mirror.seen.length === 3);
+    await waitFor(() => mirror.seen.length === 3, "the mirror gets the streamed body");
     assert.deepEqual(
       mirror.seen.map((seen) => withoutConnection(seen)),
       upstream.seen.map((seen) => withoutConnection(seen)),
@@ -99,10 +99,10 @@ for (const runtime of runtimesOfRules) {
       return Number(new RegExp(`^platform_gate_${name}_total (\\d+)`, "m").exec(text)?.[1]);
     };
     await waitFor(
-      "the skipped request is counted",
       async () => (await count("mirror_skipped")) === 1,
+      "the skipped request is counted",
     );
-    await waitFor("the others are counted", async () => (await count("mirrored")) === 3);
+    await waitFor(async () => (await count("mirrored")) === 3, "the others are counted");
     assert.equal(mirror.seen.length, 3);
   });
 
@@ -130,8 +130,8 @@ for (const runtime of runtimesOfRules) {
     assert.ok((await readSkipped()) > 0);
     assert.ok(hanging.seen.length <= 128);
     await ask("/other");
-    await waitFor("the mirror of another route", () => other.seen.length === 1);
-    await waitFor("failures are counted", async () => (await readFailed()) >= 20);
+    await waitFor(() => other.seen.length === 1, "the mirror of another route");
+    await waitFor(async () => (await readFailed()) >= 20, "failures are counted");
   });
 
   test(`the share of mirrored requests is that of the configuration (${runtime.name})`, async (context) => {
@@ -143,7 +143,7 @@ for (const runtime of runtimesOfRules) {
       await Promise.all(Array.from({ length: 25 }, async () => (await fetch(gate.url)).text()));
     }
     // 40 are expected, with a standard deviation of 6.
-    await waitFor("most copies have arrived", () => mirror.seen.length > 10);
+    await waitFor(() => mirror.seen.length > 10, "most copies have arrived");
     assert.ok(mirror.seen.length < 90, `${mirror.seen.length} of 200`);
   });
 }

@@ -5,7 +5,7 @@ import { createServer, type IncomingHttpHeaders, type RequestListener } from "no
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { brotliCompressSync, gzipSync } from "node:zlib";
-import { waitFor } from "../fixture/condition.ts";
+import { waitFor } from "@platform/testing/wait";
 import {
   makeFolder,
   type Runtime,
@@ -143,7 +143,7 @@ for (const runtime of runtimesOfRules) {
     await ask("/api/zipped/head", { method: "HEAD" });
     await ask("/api/cached", { headers: { "If-None-Match": '"1"' } });
     await ask("/api/hints");
-    await waitFor("nine lines", () => readLines(folder).length === 9);
+    await waitFor(() => readLines(folder).length === 9, "nine lines");
     const raw = readFileSync(path, "utf8");
     for (const secret of ["eeee", "tttt", "pppp", "cccc", "kkkk", "iiii", "the-operator-token"]) {
       assert.ok(!raw.includes(secret), secret);
@@ -187,8 +187,9 @@ for (const runtime of runtimesOfRules) {
     assert.match(again.stdout, /^same: 8, different: 0, failed: 0$/m, again.stdout);
     assert.match(again.stdout, /^skipped: 1 requests whose body is not recorded$/m);
     assert.equal(again.code, 0);
-    await waitFor("the mirror of the route gets the bodies as well", () =>
-      [900, 1_001].every((size) => mirrored.includes("y".repeat(size))),
+    await waitFor(
+      () => [900, 1_001].every((size) => mirrored.includes("y".repeat(size))),
+      "the mirror of the route gets the bodies as well",
     );
     assert.equal(statSync(path).mode & 0o007, 0);
     assert.equal(
@@ -207,7 +208,7 @@ for (const runtime of runtimesOfRules) {
     });
     await ask("/api/zipped");
     await ask("/api/bytes");
-    await waitFor("four lines", () => readLines(folder).length === 4);
+    await waitFor(() => readLines(folder).length === 4, "four lines");
     const same = await replay(context, runtime, ["--log", path, "--target", target]);
     assert.equal(same.stderr, "");
     assert.match(same.stdout, /^replayed 4 requests of .*\nsame: 4, different: 0, failed: 0\n/);
@@ -275,13 +276,13 @@ test("a share of the requests is recorded, in files of bounded size", async (con
   const scrape = await (await fetch(`${gate.url}/metrics`, { headers })).text();
   assert.match(scrape, /^platform_gate_recording_skipped_total 0$/m);
   // 40 are expected, with a standard deviation of 6.
-  await waitFor("lines are counted", async () => {
+  await waitFor(async () => {
     const text = await (await fetch(`${gate.url}/metrics`, { headers })).text();
     return Number(/^platform_gate_recorded_total (\d+)/m.exec(text)?.[1]) > 10;
-  });
+  }, "lines are counted");
   const text = await (await fetch(`${gate.url}/metrics`, { headers })).text();
   assert.ok(Number(/^platform_gate_recorded_total (\d+)/m.exec(text)?.[1]) < 90);
-  await waitFor("the file is rotated", () => existsSync(join(folder, "recording.jsonl.1")));
+  await waitFor(() => existsSync(join(folder, "recording.jsonl.1")), "the file is rotated");
   const files = readdirSync(folder).filter((name) => name.startsWith("recording.jsonl"));
   assert.ok(files.length <= 3, files.join());
 });
@@ -303,25 +304,25 @@ test("exchanges beyond the memory for recordings are passed on, not recorded, an
     headers: { "Content-Encoding": "gzip" },
     body: gzipSync(Buffer.alloc(3_000_000)),
   });
-  await waitFor("the request is at the upstream", () => open.length === 1);
+  await waitFor(() => open.length === 1, "the request is at the upstream");
   open.pop()?.();
   assert.equal(await (await long).text(), "ok");
-  await waitFor("a line that is too long is counted", async () => {
+  await waitFor(async () => {
     return (await readMetric(gate.url, "platform_gate_recording_skipped_total")) === 1;
-  });
+  }, "a line that is too long is counted");
   // 36 bodies of 1 MB do not fit into 32 MiB.
   const body = "x".repeat(1_000_000);
   const asked = Array.from({ length: 36 }, async () => {
     const answer = await fetch(gate.url, { method: "POST", body });
     return answer.text();
   });
-  await waitFor("all requests are at the upstream", () => open.length === 36);
+  await waitFor(() => open.length === 36, "all requests are at the upstream");
   for (const respond of open) respond();
   assert.deepEqual(new Set(await Promise.all(asked)), new Set(["ok"]));
-  await waitFor("the others are counted", async () => {
+  await waitFor(async () => {
     const skipped = await readMetric(gate.url, "platform_gate_recording_skipped_total");
     return skipped >= 4 && skipped <= 11;
-  });
+  }, "the others are counted");
 });
 
 test("recordings that cannot be replayed are reported with exit code 2", async (context) => {

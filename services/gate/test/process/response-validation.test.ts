@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { test, type TestContext } from "node:test";
 import { gzipSync } from "node:zlib";
-import { waitFor } from "../fixture/condition.ts";
+import { waitFor } from "@platform/testing/wait";
 import { runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { serve } from "../fixture/serve.ts";
 
@@ -69,14 +69,14 @@ for (const runtime of runtimesOfRules) {
       assert.equal(await answer.text(), expected, path);
     }
     // /wrong, /text, /status and /default; /large and /coded are not checked.
-    await waitFor("four violations", async () => (await count("response_violations")) === 4);
+    await waitFor(async () => (await count("response_violations")) === 4, "four violations");
     assert.equal(await count("responses_unchecked"), 2);
     const readReasons = (): string[] =>
       gate
         .lines()
         .filter(({ msg }) => msg === "a response does not conform to the OpenAPI document")
         .map((line) => `${String(line["url"])} ${String(line["error"])}`);
-    await waitFor("four log lines", () => readReasons().length === 4);
+    await waitFor(() => readReasons().length === 4, "four log lines");
     assert.deepEqual(readReasons().toSorted(), [
       "GET /default status 503: body must have required property 'name'",
       "GET /status status 500: the status 500 is not in the document",

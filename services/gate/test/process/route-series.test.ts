@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { test, type TestContext } from "node:test";
-import { waitFor } from "../fixture/condition.ts";
+import { waitFor } from "@platform/testing/wait";
 import { runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { serve } from "../fixture/serve.ts";
 
@@ -81,25 +81,26 @@ for (const runtime of runtimesOfRules) {
     };
     // The first sample is what later ones are compared with.
     await waitFor(
-      "the first samples",
       async () => ((await read({ prefix: "/plain" })).targets[0]?.requests.length ?? 0) > 1,
+      "the first samples",
     );
     await send("/plain", 40);
-    await waitFor("attempts by target", async () => {
+    await waitFor(async () => {
       const counts = await count({ prefix: "/plain" });
       return isNear(counts[good], [20, 0]) && isNear(counts[bad], [20, 20]);
-    });
+    }, "attempts by target");
     // The budget of retries allows ten at once.
     await send("/retried", 16);
-    await waitFor("retried attempts", async () => {
+    await waitFor(async () => {
       const counts = await count({ prefix: "/retried" });
       return isNear(counts[good], [16, 0]) && isNear(counts[bad], [8, 8]);
-    });
+    }, "retried attempts");
     // Response times are those of the target alone; an attempt without a response has none.
     await send("/single", 10);
     await send("/gone", 10);
-    await waitFor("a slow target", async () =>
-      isNear((await count({ prefix: "/single" }))[slow], [10, 0]),
+    await waitFor(
+      async () => isNear((await count({ prefix: "/single" }))[slow], [10, 0]),
+      "a slow target",
     );
     const {
       p50_ms: median,
@@ -112,15 +113,17 @@ for (const runtime of runtimesOfRules) {
         String(values),
       );
     }
-    await waitFor("an absent target", async () =>
-      isNear(Object.values(await count({ prefix: "/gone" }))[0], [10, 10]),
+    await waitFor(
+      async () => isNear(Object.values(await count({ prefix: "/gone" }))[0], [10, 10]),
+      "an absent target",
     );
     const gone = await read({ prefix: "/gone" });
     assert.ok([...gone.p50_ms, ...gone.targets[0]!.p99_ms].every((value) => value === null));
     // The time of a retried attempt is its own.
     await send("/late", 4);
-    await waitFor("retried attempts", async () =>
-      isNear((await count({ prefix: "/late" }))[good], [4, 0]),
+    await waitFor(
+      async () => isNear((await count({ prefix: "/late" }))[good], [4, 0]),
+      "retried attempts",
     );
     const [first, second] = (await read({ prefix: "/late" })).targets.map(({ p99_ms: values }) =>
       Math.max(...values.map((value) => value ?? 0)),
@@ -143,8 +146,8 @@ for (const runtime of runtimesOfRules) {
     };
     assert.equal((await fetch(`${gate.url}/api/v1/routes`, init)).status, 200);
     await waitFor(
-      "the added route",
       async () => (await read({ prefix: "/other" })).targets.length === 2,
+      "the added route",
     );
     assert.ok(isNear((await count({ prefix: "/plain" }))[bad], [20, 20]));
   });

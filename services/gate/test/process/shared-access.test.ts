@@ -4,7 +4,7 @@ import { createHmac } from "node:crypto";
 import { createServer } from "node:http";
 import { test, type TestContext } from "node:test";
 import { findFreePort } from "@platform/kernel/testing";
-import { waitFor } from "../fixture/condition.ts";
+import { waitFor } from "@platform/testing/wait";
 import { makeFolder, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { serve } from "../fixture/serve.ts";
 import { findRedisSkip, killRedis, startRedis } from "@platform/redis/testing";
@@ -40,8 +40,8 @@ const byKey = async (gate: Gate, key: string): Promise<number> =>
   (await fetch(`${gate.url}/shop`, { headers: { "X-API-Key": key } })).status;
 const byToken = async (gate: Gate, token: string): Promise<number> =>
   (await fetch(`${gate.url}/user`, { headers: { Authorization: `Bearer ${token}` } })).status;
-const untilStatus = (what: string, read: () => Promise<number>, status: number): Promise<void> =>
-  waitFor(what, async () => (await read()) === status);
+const untilStatus = (what: string, read: () => Promise<number>, status: number): Promise<true> =>
+  waitFor(async () => (await read()) === status, what);
 
 test(
   "gateways share API keys and revoked users, also those of an outage of Redis",
@@ -109,12 +109,12 @@ test(
     assert.equal(await byToken(again, ada), 401);
     assert.equal(await byKey(again, first.key), 401);
     assert.equal(await byKey(again, second.key), 200);
-    await waitFor("readiness warns", async () => {
+    await waitFor(async () => {
       const { warnings = {} } = (await (await fetch(`${again.url}/readyz`)).json()) as {
         warnings?: Record<string, string>;
       };
       return /have not been shared/.test(warnings["shared_access"] ?? "");
-    });
+    }, "readiness warns");
 
     // The new Redis has no data: the gateways send all they have.
     await startRedis(context, redis.port);

@@ -8,11 +8,12 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { findFreePort } from "@platform/kernel/testing";
 import { WebSocket } from "ws";
+import { waitFor } from "@platform/testing/wait";
 import { makeAuthority, makeCertificate, opensslSkip } from "../fixture/certificates.ts";
 import { openConsolePage } from "../fixture/console-page.ts";
 import { makeFolder, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { CLIENT_ID, startIssuer } from "../fixture/oidc-issuer.ts";
-import { openClient, type RawClient, until } from "../fixture/raw-client.ts";
+import { openClient, type RawClient } from "../fixture/raw-client.ts";
 import { shareGate, type StartedGate } from "../fixture/shared-gate.ts";
 
 const TOKEN = "an-operator-token-of-some-length";
@@ -225,7 +226,7 @@ for (const runtime of runtimesOfRules) {
     }
     assert.equal((await ask("/console/config")).status, 200, "others are served");
     for (const { socket } of slow) socket.destroy();
-    await until(async () => !(await isFull()));
+    await waitFor(async () => !(await isFull()));
     // Each request ends: twice the limit in turn.
     for (let n = 0; n < REQUESTS_PER_CLIENT_MAX; n += 16) {
       const answers = await Promise.all(Array.from({ length: 32 }, () => ask("/console/config")));

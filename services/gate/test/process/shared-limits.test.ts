@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { findFreePort } from "@platform/kernel/testing";
+import { waitFor } from "@platform/testing/wait";
 import { makeFolder, runtimes, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { RedisClient } from "@platform/redis";
 import { findRedisSkip, killRedis, startRedis } from "@platform/redis/testing";
@@ -16,7 +17,6 @@ import {
   RATE_TABLE_BYTES,
   SharedRateTable,
 } from "../../src/shared-state/index.ts";
-import { waitFor } from "../fixture/condition.ts";
 
 const LIMIT = 40;
 const WINDOW_MS = 60_000;
@@ -112,8 +112,8 @@ test(
       );
     };
     let host = 0;
-    const waitUntilShared = (): Promise<void> =>
-      waitFor("both gateways count in Redis", () => isShared(`198.51.100.${++host}`));
+    const waitUntilShared = (): Promise<true> =>
+      waitFor(() => isShared(`198.51.100.${++host}`), "both gateways count in Redis");
 
     await waitUntilShared();
     const client = await floodShared((at) => `192.0.2.${at}`);
@@ -178,13 +178,13 @@ test(
       },
     });
     let keys: string[] = [];
-    await waitFor("a count in Redis", async () => {
+    await waitFor(async () => {
       await (await fetch(gate.url)).arrayBuffer();
       keys = client.isReady
         ? ((await client.send("KEYS", "platform:gate:rate:*")) as string[])
         : [];
       return keys.length > 0;
-    });
+    }, "a count in Redis");
     for (const key of keys) {
       const seconds = Number(await client.send("TTL", key));
       assert.ok(seconds > 0 && seconds <= WINDOW_MS / 1_000 + 1, `${key}: ${seconds}`);
@@ -215,11 +215,11 @@ test(
     context.after(() => limiter.close());
     const key = limiter.findKey({ space: 1, name: "busy", perMinute: 3 }, "client");
     // The first replies load the script.
-    await waitFor("a verdict of Redis", async () => {
+    await waitFor(async () => {
       const before = block.readCounter("rateLimitsLocal");
       await limiter.take(key);
       return block.readCounter("rateLimitsLocal") === before;
-    });
+    }, "a verdict of Redis");
     const before = block.readCounter("rateLimitsLocal");
     const verdict = limiter.take(key);
     await setImmediate();
@@ -248,10 +248,10 @@ test(
       },
     });
     const statuses: number[] = [];
-    await waitFor("the gateway counts in Redis", async () => {
+    await waitFor(async () => {
       const { headers } = await fetch(gate.url);
       return Number(/r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1]) < 2;
-    });
+    }, "the gateway counts in Redis");
     redis.process.kill("SIGSTOP");
     context.after(() => redis.process.kill("SIGCONT"));
     for (let at = 0; at < 5; at++) statuses.push((await fetch(gate.url)).status);

@@ -7,8 +7,8 @@ import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { findFreePort } from "@platform/kernel/testing";
 import { findRedisSkip, killRedis, startRedis } from "@platform/redis/testing";
+import { waitFor } from "@platform/testing/wait";
 import { navigate, readCookies } from "../fixture/browser.ts";
-import { waitFor } from "../fixture/condition.ts";
 import { makeFolder, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { CLIENT_ID, startIssuer } from "../fixture/oidc-issuer.ts";
 
@@ -84,14 +84,14 @@ test(
     }
     await end(one.url, "session-1");
     assert.equal(await isLive(one.url, first), false);
-    await waitFor("its end at the other gateway", async () => !(await isLive(two.url, first)));
+    await waitFor(async () => !(await isLive(two.url, first)), "its end at the other gateway");
     assert.equal(await isLive(two.url, second), true);
 
     await killRedis(redis);
     await end(two.url, "session-2");
     assert.equal(await isLive(one.url, second), true);
     await startRedis(context, redis.port);
-    await waitFor("the end of the outage", async () => !(await isLive(one.url, second)));
+    await waitFor(async () => !(await isLive(one.url, second)), "the end of the outage");
     // A new gateway has all of them before it accepts requests.
     const three = await start(2);
     for (const cookie of [first, second]) assert.equal(await isLive(three.url, cookie), false);

@@ -2,9 +2,10 @@
 import assert from "node:assert/strict";
 import { createServer, type RequestListener, type ServerResponse } from "node:http";
 import { test, type TestContext } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { runtimes } from "../fixture/gate-process.ts";
 import { followMetric, readMetric } from "../fixture/metrics.ts";
-import { openClient, until } from "../fixture/raw-client.ts";
+import { openClient } from "../fixture/raw-client.ts";
 import { serve } from "../fixture/serve.ts";
 import { shareGate } from "../fixture/shared-gate.ts";
 
@@ -68,12 +69,12 @@ test("a client that reads nothing is disconnected after idle_timeout_ms, and cou
   const client = await openClient(context, gate.port);
   client.socket.pause();
   client.send(GET);
-  await until(async () => (await readMetric(gate.url, "platform_gate_unsent_bytes")) > 0);
-  await until(async () => (await readSlowReaders()) === 1);
+  await waitFor(async () => (await readMetric(gate.url, "platform_gate_unsent_bytes")) > 0);
+  await waitFor(async () => (await readSlowReaders()) === 1);
   client.socket.resume();
   await client.closed();
   assert.ok(client.text().length < LARGE.length);
-  await until(async () => (await readMetric(gate.url, "platform_gate_unsent_bytes")) === 0);
+  await waitFor(async () => (await readMetric(gate.url, "platform_gate_unsent_bytes")) === 0);
   assert.equal(await readBadRequests(), 0);
 });
 
@@ -140,7 +141,7 @@ test("a client below answer_pace_bytes is disconnected; an event stream with not
   slow.send(GET);
   const timer = setInterval(() => void slow.socket.read(65_536), 100);
   context.after(() => clearInterval(timer));
-  await until(async () => (await readSlowReaders()) === 1);
+  await waitFor(async () => (await readSlowReaders()) === 1);
   events!.write("data: second\n\n");
   await stream.expect(/data: second/);
   assert.equal(await readBadRequests(), 0);
@@ -159,7 +160,7 @@ test("connections of one address are bounded, other addresses and trusted proxie
   const open = async (address: string): Promise<Awaited<ReturnType<typeof openClient>>> => {
     const client = await openClient(context, gate.port, address);
     client.send(GET);
-    await until(() => client.isClosed() || client.text().includes("0 bytes"));
+    await waitFor(() => client.isClosed() || client.text().includes("0 bytes"));
     return client;
   };
   const first = [await open("127.0.0.3"), await open("127.0.0.3"), await open("127.0.0.3")];
@@ -172,7 +173,7 @@ test("connections of one address are bounded, other addresses and trusted proxie
   assert.equal(await readRefused(), 1);
   assert.equal(await readBadRequests(), 0);
   first[0]!.socket.destroy();
-  await until(async () => !(await open("127.0.0.3")).isClosed());
+  await waitFor(async () => !(await open("127.0.0.3")).isClosed());
 });
 
 test("a reload changes the bounds, for connections that are open as well", async (context) => {

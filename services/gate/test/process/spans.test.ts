@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { Agent, type IncomingMessage, type RequestListener, createServer, get } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
-import { waitFor } from "../fixture/condition.ts";
+import { waitFor } from "@platform/testing/wait";
 import { findFreePort } from "@platform/kernel/testing";
 import { runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { followMetric, readMetric } from "../fixture/metrics.ts";
@@ -130,7 +130,7 @@ for (const runtime of runtimesOfRules) {
     assert.equal((await fetch(gate.url + long)).status, 200);
     // Requests for metrics have spans, too.
     const findOwn = (): ReceivedSpan[] => spans.filter(({ name }) => name === "GET /a");
-    await waitFor("two spans", () => findOwn().length >= 2);
+    await waitFor(() => findOwn().length >= 2, "two spans");
     const [span, cut] = findOwn().toSorted((one) => (one.traceId === TRACE ? -1 : 1));
     assert.ok(span !== undefined && cut !== undefined);
     assert.equal(span.traceId, TRACE);
@@ -150,8 +150,8 @@ for (const runtime of runtimesOfRules) {
     assert.deepEqual(texts, ["GET", "/a", "200", "/a/b", "127.0.0.1", upstream.url]);
     assert.equal(findText(cut.attributes, "url.path"), long.slice(0, 4_096));
     await waitFor(
-      "the exported spans in the metrics",
       async () => (await readMetric(gate.url, "platform_trace_spans_exported_total")) >= 2,
+      "the exported spans in the metrics",
     );
     assert.equal(await readDropped(), 0);
   });
@@ -161,14 +161,14 @@ for (const runtime of runtimesOfRules) {
     const collector = await startCollector(context, spans, collectorPort);
     const { gate } = await startTraced(context, shared.use);
     await sendSampled(`${gate.url}/a`, 600);
-    await waitFor("the first batch", () => spans.length >= 512);
+    await waitFor(() => spans.length >= 512, "the first batch");
     collector.stop();
     const longestMs = await sendSampled(`${gate.url}/a`, 600);
     assert.ok(longestMs < REQUEST_MS_MAX, `a request took ${longestMs} ms`);
     const before = spans.length;
     await startCollector(context, spans, collectorPort);
     // On a busy machine the retries of the first batch may be used up; those behind it are still sent.
-    await waitFor("further spans", () => spans.length > before);
+    await waitFor(() => spans.length > before, "further spans");
     assert.equal(new Set(spans.map((span) => span.spanId)).size, spans.length);
   });
 

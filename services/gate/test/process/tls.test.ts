@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { test } from "node:test";
 import { type TLSSocket, connect } from "node:tls";
-import { waitFor } from "../fixture/condition.ts";
+import { waitFor } from "@platform/testing/wait";
 import { opensslSkip as skip } from "../fixture/certificates.ts";
 import { makeFolder, runtimes, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 
@@ -125,8 +125,8 @@ test("a session resumes at every worker, also after a reload", { skip }, async (
       const reloads = gate.lines().filter(({ msg }) => msg === "configuration reloaded").length;
       gate.signal("SIGHUP");
       await waitFor(
-        "the reload",
         () => gate.lines().filter(({ msg }) => msg === "configuration reloaded").length > reloads,
+        "the reload",
       );
       assert.ok((await ask(version, name, ticket)).isReused, "after a reload");
     }

@@ -10,7 +10,7 @@ import {
   get,
 } from "node:http";
 import { type TestContext, test } from "node:test";
-import { waitFor } from "../fixture/condition.ts";
+import { waitFor } from "@platform/testing/wait";
 import { runtimes, startGate } from "../fixture/gate-process.ts";
 import { readMetric } from "../fixture/metrics.ts";
 import { serve } from "../fixture/serve.ts";
@@ -111,13 +111,13 @@ for (const [kind, reason] of [
 
     const early = await Promise.all(Array.from({ length: 60 }, () => ask(`${gate.url}/quick`)));
     assert.ok(early.every((outcome) => outcome.kind === "answer" && outcome.status === 200));
-    await waitFor("60 requests in the metrics", async () => (await readOk()) === 60);
+    await waitFor(async () => (await readOk()) === 60, "60 requests in the metrics");
 
     const held = Array.from({ length: HELD }, (_, index) => ({
       path: `/held/${index}`,
       outcome: ask(`${gate.url}/held/${index}`),
     }));
-    await waitFor("every held request at an upstream", () => countHeld() === HELD);
+    await waitFor(() => countHeld() === HELD, "every held request at an upstream");
     assert.equal(await readActive(), HELD);
 
     const endLoad = startLoad(`${gate.url}/quick`);
@@ -126,10 +126,10 @@ for (const [kind, reason] of [
     const line = await gate.waitForLine(({ msg }) => /worker ended and will be replaced/.test(msg));
     assert.match(String(line["reason"]), reason);
     await waitFor(
-      "the replacement",
       async () =>
         (await readMetric(gate.url, "platform_gate_workers_replaced_total")) === 1 &&
         (await readMetric(gate.url, "platform_gate_workers")) === WORKERS,
+      "the replacement",
     );
     const load = await endLoad();
     // Once for the worker that died, once more if the next connection met its listener before that was closed.
@@ -146,7 +146,7 @@ for (const [kind, reason] of [
       assert.deepEqual(await outcome, expected, path);
     }
 
-    await waitFor("no request at an upstream", async () => (await readActive()) === 0);
+    await waitFor(async () => (await readActive()) === 0, "no request at an upstream");
     const answered = 60 + HELD - cut.size + load.reduce((sum, { answers }) => sum + answers, 0);
     const counted = await readOk();
     // An answer can be counted whose last bytes the dying worker did not send.
@@ -158,7 +158,7 @@ for (const [kind, reason] of [
     const again: Promise<Outcome>[] = [];
     for (let index = 0; index < 20; index++) {
       again.push(ask(`${gate.url}/held/again-${index}`));
-      await waitFor("the next request at an upstream", () => countHeld() === index + 1);
+      await waitFor(() => countHeld() === index + 1, "the next request at an upstream");
     }
     assert.deepEqual(
       upstreams.map((upstream) => upstream.held.size),

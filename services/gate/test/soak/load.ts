@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
-import { waitFor } from "../fixture/condition.ts";
+import { waitFor } from "@platform/testing/wait";
 import type { OidcIssuer } from "../fixture/oidc-issuer.ts";
 import { type Scene, waits } from "./scene.ts";
 import type { Expectation, Outages } from "./tally.ts";
@@ -141,7 +141,7 @@ export async function holdStream({ port, url, tally, over }: Scene): Promise<voi
     waiting++;
     tally.add("stable", "sent", { always: ["sent"] }, 0);
   }
-  await waitFor("the last messages of a WebSocket", () => waiting === 0);
+  await waitFor(() => waiting === 0, "the last messages of a WebSocket");
   events.destroy();
   socket.terminate();
 }

@@ -7,10 +7,10 @@ import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { findFreePort } from "@platform/kernel/testing";
 import { findRedisSkip, startRedis } from "@platform/redis/testing";
+import { waitFor } from "@platform/testing/wait";
 import { makeFolder, type Runtime, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { readMetric } from "../fixture/metrics.ts";
 import { startIssuer } from "../fixture/oidc-issuer.ts";
-import { waitFor } from "../fixture/condition.ts";
 import { FaultCounts, keepReloading, keepRestarting, killInTurn, rotateKeys } from "./faults.ts";
 import { createHeapProbe } from "./heap-samples.ts";
 import { CACHED_PATHS, holdStream, keepAsking, keepLeaving, listAsks, send } from "./load.ts";
@@ -113,7 +113,7 @@ async function soak(context: TestContext, runtime: Runtime): Promise<void> {
     counts.reloads.refused > 0 &&
     CAUSES.every((cause) => tally.counts[cause]! > 0);
   const ended = gate.ended.then(({ stderr }) => assert.fail(`it ended: ${stderr}`));
-  const lasts = sleep(SECONDS * 1_000).then(() => waitFor("all faults", isEnough, FAULTS_MS_MAX));
+  const lasts = sleep(SECONDS * 1_000).then(() => waitFor(isEnough, "all faults", FAULTS_MS_MAX));
   await Promise.race([lasts, faults, ended]).finally(() => end.abort());
   await Promise.race([Promise.all([faults, ...load]), ended]);
 

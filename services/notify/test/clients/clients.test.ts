@@ -5,9 +5,10 @@ import { execFile } from "node:child_process";
 import { after, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { createTransport } from "nodemailer";
+import { waitFor } from "@platform/testing/wait";
 import { startDnsServer } from "../dns-server.ts";
 import { startHookServer } from "../receiver.ts";
-import { startStage, until, type Stage } from "../stage.ts";
+import { startStage, type Stage } from "../stage.ts";
 
 const run = promisify(execFile);
 const PYTHON = "python3";
@@ -52,7 +53,7 @@ describe("nodemailer", () => {
       const { response, accepted } = await transport.sendMail(mail);
       assert.match(response ?? "", /^250 2\.0\.0 Stored as /);
       assert.deepEqual(accepted, ["support@shop.example"]);
-      const { body } = await until(() => hooks.requests[count - 1]);
+      const { body } = await waitFor(() => hooks.requests[count - 1]);
       assert.equal(body.from, "Zoë <zoe@sender.example>");
       assert.equal(body.subject, mail.subject);
       assert.equal(body.text.trimEnd(), mail.text);
@@ -119,7 +120,7 @@ describe("Python", () => {
     const { stage, hooks } = await startInbound();
     const { stdout } = await run(PYTHON, ["-c", SEND, String(stage.smtpPort)]);
     assert.equal(stdout.trim(), "['nobody@shop.example'] 550");
-    const { body } = await until(() => hooks.requests[0]);
+    const { body } = await waitFor(() => hooks.requests[0]);
     assert.equal(body.subject, "Grüße von Python");
     assert.equal(body.text.trimEnd(), "Hallo\n.\nEnde");
     const read = await readWithPython(stage, `/api/v1/inbound/messages/${body.id}/raw`);

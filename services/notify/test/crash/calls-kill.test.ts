@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { startMailProcess, type MailProcess } from "../mail-process.ts";
 import { startHookServer } from "../receiver.ts";
 import { openSmtp } from "../smtp-client.ts";
-import { until } from "../stage.ts";
 
 /** Kills to make; the long form makes more. */
 const KILLS = Number(process.env["PLATFORM_NOTIFY_CALL_KILLS"] ?? 1);
@@ -87,16 +87,16 @@ test(`webhooks and forwards in flight at ${KILLS} kills continue at the next sta
     hooks.requests.length = 0;
     await produce(mail);
     const isWaiting = (path: string) => hooks.requests.some((request) => request.path === path);
-    await until(() => (isWaiting("/webhook") && isWaiting("/forward") ? true : undefined));
+    await waitFor(() => isWaiting("/webhook") && isWaiting("/forward"));
     await mail.end("SIGKILL");
     hooks.isSilent = false;
     mail = await start();
     const readyMs = performance.now();
-    await until(async () => {
+    await waitFor(async () => {
       const open = (await listAttempted(mail, webhook.id)).filter(
         ({ status }) => status === "pending",
       );
-      return open.length === 0 ? true : undefined;
+      return open.length === 0;
     });
     slowestMs = Math.max(slowestMs, performance.now() - readyMs);
     assert.ok(slowestMs < CONTINUED_MS_MAX, `they continued after ${slowestMs} ms`);

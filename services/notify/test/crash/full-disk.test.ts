@@ -4,7 +4,8 @@ import { rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { mountSmallDisk } from "@platform/testing/disks";
-import { startStage, until, type Stage } from "../stage.ts";
+import { waitFor } from "@platform/testing/wait";
+import { startStage, type Stage } from "../stage.ts";
 
 const SIZE_MIB = 16;
 
@@ -38,12 +39,12 @@ test("a full disk is 507 and shown by readiness; acknowledged mail is there, and
   assert.equal(ready.status, 503);
   assert.match(ready.body.checks.database.detail, /^disk_full/);
   rmSync(ballast);
-  const more = await until(async () => {
+  const more = await waitFor(async () => {
     const { status, body } = await send(stage, 1_000);
     return status < 300 ? (body.message_id as string) : undefined;
   });
   for (const id of [...accepted, more])
     assert.equal((await stage.call("GET", `/api/v1/messages/${id}`)).status, 200);
-  await until(async () => ((await stage.call("GET", "/readyz")).status === 200 ? true : undefined));
+  await waitFor(async () => (await stage.call("GET", "/readyz")).status === 200);
   await stage.close();
 });

@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { waitFor } from "@platform/testing/wait";
 import { startMailProcess, type MailProcess } from "../mail-process.ts";
 import { startSink } from "../sink.ts";
-import { until } from "../stage.ts";
 
 /** Kills to make; a soak sets more. */
 const KILLS = Number(process.env["PLATFORM_NOTIFY_KILLS"] ?? 3);
@@ -74,7 +74,7 @@ test("kill -9 under load loses no acknowledged mail and repeats none unmarked", 
     const metrics = await (await fetch(`${url}/metrics`)).text();
     return Number(/^platform_notify_queued (\d+)/m.exec(metrics)![1]);
   };
-  await until(async () => ((await readOpen()) === 0 ? true : undefined));
+  await waitFor(async () => (await readOpen()) === 0);
 
   const deliveries = new Map<string, number>();
   for (const { data } of sink.arrived) {

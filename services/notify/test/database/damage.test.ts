@@ -1,9 +1,10 @@
 // Flipped bits in stored rows: they are reported, never sent or shown as another text, and other rows are undisturbed.
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { startHookServer } from "../receiver.ts";
 import { startRelayedStage } from "../relayed-stage.ts";
-import { STAGE_KINDS, until, type Stage } from "../stage.ts";
+import { STAGE_KINDS, type Stage } from "../stage.ts";
 
 /** Flips a bit of a value, as a fault of the disk does. */
 function flip(value: Uint8Array): Uint8Array {
@@ -56,9 +57,9 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       const stateOf = async (id: string): Promise<{ status: string; deliveries: unknown }> =>
         (await stage.call("GET", `/api/v1/messages/${id}`)).body;
       for (const id of [whole, old])
-        await until(async () => ((await stateOf(id)).status === "sent" ? true : undefined));
+        await waitFor(async () => (await stateOf(id)).status === "sent");
       for (const id of [content, recipient]) {
-        const state = await until(async () => {
+        const state = await waitFor(async () => {
           const found = await stateOf(id);
           return found.status === "failed" ? found : undefined;
         });
@@ -88,10 +89,10 @@ test("a damaged webhook call is not made", async () => {
   assert.ok(sink.port > 0);
   const { body: hook } = await stage.call("POST", "/api/v1/webhooks", { url: hooks.url });
   await send(stage, mailTo("ada@example.org"));
-  await until(() => (hooks.requests.length === 1 ? true : undefined));
+  await waitFor(() => hooks.requests.length === 1);
   const path = `/api/v1/webhooks/${hook.id}/calls`;
   const read = async () => (await stage.call("GET", path)).body.calls[0];
-  await until(async () => ((await read()).status === "delivered" ? true : undefined));
+  await waitFor(async () => (await read()).status === "delivered");
   const { db } = stage.database;
   const { payload } = await db
     .selectFrom("notify_webhook_calls")
@@ -101,7 +102,7 @@ test("a damaged webhook call is not made", async () => {
     .updateTable("notify_webhook_calls")
     .set({ payload: payload.replace("ada@", "ade@"), status: "pending", due_at: Date.now() })
     .execute();
-  const call = await until(async () => {
+  const call = await waitFor(async () => {
     const found = await read();
     return found.status === "failed" ? found : undefined;
   });

@@ -6,8 +6,9 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { loadConfig } from "@platform/kernel/config";
 import { runFaultMatrix } from "@platform/testing/faults";
+import { waitFor } from "@platform/testing/wait";
 import { notifyDefinition } from "../../src/config.ts";
-import { startStageOn, until } from "../stage.ts";
+import { startStageOn } from "../stage.ts";
 
 const DATA = [
   "/api/v1/messages",
@@ -45,9 +46,9 @@ test("no fault of a file of mail's data folder is silent", async (t) => {
           await must("POST", "/api/v1/webhooks", { url: `https://example.org/${round}`, events });
           await must("POST", "/api/v1/domains", { domain: `d${round}.example.org` });
           for (const id of ids)
-            await until(async () => {
+            await waitFor(async () => {
               const { status } = await must("GET", `/api/v1/messages/${id}`);
-              return status === "sent" ? true : undefined;
+              return status === "sent";
             });
         },
         async read() {

@@ -5,9 +5,10 @@ import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { sql } from "kysely";
 import { Webhook } from "standardwebhooks";
+import { waitFor } from "@platform/testing/wait";
 import { startHookServer, type HookServer } from "../receiver.ts";
 import { startSink, type Sink } from "../sink.ts";
-import { STAGE_KINDS, startStageOn, until, type Stage, type StageKind } from "../stage.ts";
+import { STAGE_KINDS, startStageOn, type Stage, type StageKind } from "../stage.ts";
 
 const OPEN: { close(): Promise<void> }[] = [];
 after(async () => {
@@ -78,7 +79,7 @@ async function checkSignatures({ hooks, sink, secret }: Started, stage: Stage): 
   const mail = { to: "ada@example.org", subject: "Hello", text: "Hello" };
   assert.equal((await stage.call("POST", "/api/v1/send", mail)).status, 200);
   assert.match(sink.accepted[mails]!.data, /^DKIM-Signature: /);
-  const { text, headers } = await until(() => hooks.requests[calls]);
+  const { text, headers } = await waitFor(() => hooks.requests[calls]);
   new Webhook(secret).verify(text, headers as Record<string, string>);
 }
 

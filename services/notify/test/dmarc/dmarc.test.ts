@@ -2,9 +2,10 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { crc32, deflateRawSync, gzipSync } from "node:zlib";
+import { waitFor } from "@platform/testing/wait";
 import { startDnsServer } from "../dns-server.ts";
 import { openSmtp } from "../smtp-client.ts";
-import { startStage, until, type Stage } from "../stage.ts";
+import { startStage, type Stage } from "../stage.ts";
 
 const OPEN: { close(): Promise<void> }[] = [];
 
@@ -101,10 +102,8 @@ const readMonth = async (stage: Stage) =>
   (await stage.call("GET", "/api/v1/dmarc/report?period=2026-10")).body;
 
 async function waitForRefusal(stage: Stage, pattern: RegExp): Promise<void> {
-  await until(() =>
-    stage.log.some((line) => line.includes("a report could not be read") && pattern.test(line))
-      ? true
-      : undefined,
+  await waitFor(() =>
+    stage.log.some((line) => line.includes("a report could not be read") && pattern.test(line)),
   );
   assert.equal((await readMonth(stage)).total_messages, 0);
 }
@@ -120,7 +119,7 @@ test("sources are summed over reports, filtered and paged", async () => {
   await sendReport(stage, xml("1"));
   await sendReport(stage, xml("2"));
   const path = "/api/v1/dmarc/sources?period=2026-10";
-  const body = await until(async () => {
+  const body = await waitFor(async () => {
     const answer = await stage.call("GET", path);
     assert.equal(answer.status, 200, answer.text);
     return answer.body.sources[0]?.total_messages === 20 ? answer.body : undefined;
@@ -168,7 +167,7 @@ test("reports in gzip, ZIP and plain XML are summed by month; a repeated one cou
   await sendReport(stage, gzipSync(createXml("1")));
   await sendReport(stage, createZip([Buffer.from(createXml("2"))]), { type: "application/zip" });
   await sendReport(stage, Buffer.from(createXml("3")), { type: "text/xml" });
-  const month = await until(async () => {
+  const month = await waitFor(async () => {
     const body = await readMonth(stage);
     return body.total_messages === 54 ? body : undefined;
   });
@@ -241,17 +240,17 @@ test("the period belongs to the identity of a report; bytes behind its gzip data
       gzipSync(createXml("same", "shop.example", begin)),
       Buffer.from(rest, "latin1"),
     ]);
-  const waitFor = (total: number) =>
-    until(async () => ((await readMonth(stage)).total_messages === total ? true : undefined));
+  const waitForTotal = (total: number) =>
+    waitFor(async () => (await readMonth(stage)).total_messages === total);
   await sendReport(stage, pack(BEGIN));
-  await waitFor(18);
+  await waitForTotal(18);
   for (const [index, rest] of ["\r\n", "\n", "\0\0\0", "\x1f\x8b\x08"].entries()) {
     await sendReport(stage, pack(BEGIN + (index + 1) * 86_400, rest));
-    await waitFor(18 * (index + 2));
+    await waitForTotal(18 * (index + 2));
   }
   await sendReport(stage, pack(BEGIN));
   await sendReport(stage, pack(BEGIN + 9 * 86_400));
-  await waitFor(18 * 6);
+  await waitForTotal(18 * 6);
 });
 
 test("an invalid period is refused", async () => {

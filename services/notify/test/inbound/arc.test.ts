@@ -3,10 +3,11 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { after, test } from "node:test";
 import { authenticate } from "mailauth";
+import { waitFor } from "@platform/testing/wait";
 import { startDnsServer, type DnsServer } from "../dns-server.ts";
 import { startHookServer } from "../receiver.ts";
 import { openSmtp } from "../smtp-client.ts";
-import { startStage, until } from "../stage.ts";
+import { startStage } from "../stage.ts";
 
 const OPEN: { close(): Promise<void> }[] = [];
 const MAIL =
@@ -66,7 +67,7 @@ test("chains that are valid, broken or absent are told apart, and do not overrid
   for (const content of [sealed, sealed.replace("Hello", "Hullo"), MAIL]) {
     assert.match(await send(content), /^250 /);
   }
-  await until(() => (hooks.requests.length === 3 ? true : undefined));
+  await waitFor(() => hooks.requests.length === 3);
   const results = hooks.requests.map(({ body }) => `${body.arc} ${body.arc_domain}`);
   assert.ok(results.includes("pass list.example"), results.join());
   assert.equal(results.filter((one) => one.startsWith("fail")).length, 1, results.join());

@@ -5,11 +5,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { LineEndingCheck } from "../../src/inbound/line-endings.ts";
 import { matchesPattern } from "../../src/inbound/pattern.ts";
 import { startDnsServer } from "../dns-server.ts";
 import { connectSmtp, openSmtp } from "../smtp-client.ts";
-import { startStage, until, type Stage } from "../stage.ts";
+import { startStage, type Stage } from "../stage.ts";
 
 const FOLDER = mkdtempSync(join(tmpdir(), "notify-inbound-"));
 const OPEN: { close(): Promise<void> }[] = [];
@@ -156,11 +157,11 @@ describe("limits", () => {
     const third = await connectSmtp(stage.smtpPort);
     assert.match(await third.reply(), /^421 4\.7\.0 Too many connections from your address$/);
     first.close();
-    await until(async () => {
+    await waitFor(async () => {
       const again = await connectSmtp(stage.smtpPort);
       const greeting = await again.reply();
       again.close();
-      return greeting.startsWith("220") ? true : undefined;
+      return greeting.startsWith("220");
     });
     second.close();
   });
@@ -174,9 +175,9 @@ describe("limits", () => {
     }
     held.write(`${HEAD}\r\n${"x".repeat(8_000)}\r\n`);
     const mail = `${HEAD}\r\n${"y".repeat(8_000)}`;
-    await until(async () => {
+    await waitFor(async () => {
       const reply = await other.mail("a@b.example", [TO], mail);
-      return reply.startsWith("452 4.3.1") ? true : undefined;
+      return reply.startsWith("452 4.3.1");
     });
     held.write(".\r\n");
     assert.match(await held.reply(), /^250 /);
@@ -233,7 +234,7 @@ describe("limits", () => {
     await client.command("DATA");
     client.write(`${HEAD}\r\nincomplete\r\n.`);
     client.close();
-    await until(() => (stage.log.some((line) => line.includes("ECONNECTION")) ? true : undefined));
+    await waitFor(() => stage.log.some((line) => line.includes("ECONNECTION")));
     assert.equal(await countStored(stage), 0);
   });
 });

@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { Webhook } from "standardwebhooks";
+import { waitFor } from "@platform/testing/wait";
 import { startDnsServer, type Zone } from "../dns-server.ts";
 import { startHookServer, type HookServer } from "../receiver.ts";
 import { openSmtp } from "../smtp-client.ts";
-import { STAGE_KINDS, startStageOn, until, type Stage, type StageKind } from "../stage.ts";
+import { STAGE_KINDS, startStageOn, type Stage, type StageKind } from "../stage.ts";
 
 const OPEN: { close(): Promise<void> }[] = [];
 
@@ -105,7 +106,7 @@ for (const kind of STAGE_KINDS) {
       const { id, secret } = await addRule("support@shop.example", "/support");
       const reply = await send("ada@sender.example", ["Support+42@shop.example"]);
       assert.match(reply, /^250 2\.0\.0 Stored as [0-9a-f-]{36}$/);
-      const { headers, text, body } = await until(() => hooks.requests[0]);
+      const { headers, text, body } = await waitFor(() => hooks.requests[0]);
       assert.doesNotThrow(() =>
         new Webhook(secret).verify(text, headers as Record<string, string>),
       );
@@ -131,7 +132,7 @@ for (const kind of STAGE_KINDS) {
       assert.deepEqual([body.spf, body.dkim, body.dmarc], ["pass", "none", "pass"]);
       assert.equal(body.message_id, "<1@sender.example>");
       const stored = reply.split(" ").at(-1)!;
-      const detail = await until(async () => {
+      const detail = await waitFor(async () => {
         const found = await stage.call("GET", `/api/v1/inbound/messages/${stored}`);
         return found.body.forwards[0].status === "delivered" ? found.body : undefined;
       });
@@ -166,7 +167,7 @@ describe("recipients", () => {
     await addRule("sales-*@shop.example", "/high", 10);
     const recipients = ["sales-de@shop.example", "sales-fr@shop.example", "ada@shop.example"];
     assert.match(await send("ada@sender.example", recipients), /^250 /);
-    await until(() => hooks.requests[1]);
+    await waitFor(() => hooks.requests[1]);
     const byPath = new Map(hooks.requests.map(({ path, body }) => [path, body.envelope.to]));
     assert.deepEqual(byPath.get("/high"), recipients.slice(0, 2));
     assert.deepEqual(byPath.get("/low"), recipients.slice(2));
@@ -238,7 +239,7 @@ describe("DMARC", () => {
     assert.equal((await stage.call("GET", path)).body.status, "quarantined");
     assert.equal(hooks.requests.length, 0);
     assert.equal((await stage.call("POST", `${path}/forward`)).status, 202);
-    await until(() => hooks.requests[0]);
+    await waitFor(() => hooks.requests[0]);
     assert.equal((await stage.call("GET", path)).body.status, "accepted");
   });
 
@@ -249,7 +250,7 @@ describe("DMARC", () => {
       await send("ada@strict.example", ["a@shop.example"], from("strict.example")),
       /^250 /,
     );
-    assert.equal((await until(() => hooks.requests[0])).body.dmarc, "fail");
+    assert.equal((await waitFor(() => hooks.requests[0])).body.dmarc, "fail");
   });
 
   test("silent DNS servers cost at most 3 s, and the mail is accepted with temperror", async () => {
@@ -261,7 +262,7 @@ describe("DMARC", () => {
     const startedMs = performance.now();
     assert.match(await send("ada@sender.example", ["a@shop.example"]), /^250 /);
     assert.ok(performance.now() - startedMs < 30_000);
-    const { body } = await until(() => hooks.requests[0]);
+    const { body } = await waitFor(() => hooks.requests[0]);
     assert.deepEqual([body.spf, body.dmarc], ["temperror", "temperror"]);
   });
 
@@ -283,7 +284,7 @@ describe("forwards", () => {
     hooks.status = 503;
     const reply = await send("ada@sender.example", ["a@shop.example"]);
     const path = `/api/v1/inbound/messages/${reply.split(" ").at(-1)}`;
-    const failed = await until(async () => {
+    const failed = await waitFor(async () => {
       const { body } = await stage.call("GET", path);
       return body.forwards[0].attempts === 1 ? body.forwards[0] : undefined;
     });
@@ -294,7 +295,7 @@ describe("forwards", () => {
     const again = await startStageOn(stage.settings);
     OPEN.push(again);
     again.advance(60_000);
-    const repeated = await until(() => hooks.requests[1]);
+    const repeated = await waitFor(() => hooks.requests[1]);
     assert.equal(repeated.headers["webhook-id"], hooks.requests[0]!.headers["webhook-id"]);
     assert.equal(repeated.body.rule_id, broken.id);
   });
@@ -307,13 +308,13 @@ describe("forwards", () => {
     hooks.status = 503;
     const reply = await send("ada@sender.example", ["a@shop.example"]);
     const path = `/api/v1/inbound/messages/${reply.split(" ").at(-1)}`;
-    await until(async () => {
+    await waitFor(async () => {
       const { body } = await stage.call("GET", path);
-      return body.forwards[0].attempts === 1 || undefined;
+      return body.forwards[0].attempts === 1;
     });
     hooks.status = 200;
     stage.setCalendar(-DAY_MS);
-    await until(() => hooks.requests[1]);
+    await waitFor(() => hooks.requests[1]);
   });
 
   test("410 ends the attempts", async () => {
@@ -322,9 +323,9 @@ describe("forwards", () => {
     hooks.status = 410;
     const reply = await send("ada@sender.example", ["a@shop.example"]);
     const path = `/api/v1/inbound/messages/${reply.split(" ").at(-1)}`;
-    await until(async () => {
+    await waitFor(async () => {
       const { body } = await stage.call("GET", path);
-      return body.forwards[0].status === "failed" ? true : undefined;
+      return body.forwards[0].status === "failed";
     });
   });
 
@@ -333,7 +334,7 @@ describe("forwards", () => {
     const { id, secret } = await addRule("a@shop.example", "/hook");
     const rotated = await stage.call("POST", `/api/v1/inbound/rules/${id}/rotate-secret`);
     await send("ada@sender.example", ["a@shop.example"]);
-    const { text, headers } = await until(() => hooks.requests[0]);
+    const { text, headers } = await waitFor(() => hooks.requests[0]);
     for (const one of [secret, rotated.body.secret]) {
       assert.doesNotThrow(() => new Webhook(one).verify(text, headers as Record<string, string>));
     }

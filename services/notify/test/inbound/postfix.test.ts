@@ -4,10 +4,11 @@ import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
+import { waitFor } from "@platform/testing/wait";
 import { startDnsServer } from "../dns-server.ts";
 import { findPostfixSkip, startPostfix } from "../postfix.ts";
 import { startHookServer } from "../receiver.ts";
-import { startStage, until } from "../stage.ts";
+import { startStage } from "../stage.ts";
 
 const SWAKS = "/usr/bin/swaks";
 const OPEN: { close(): Promise<void> }[] = [];
@@ -64,7 +65,7 @@ test(
       "the note",
     ]);
     assert.match(stdout, /<-\s+250 2\.0\.0 Stored as /);
-    const { body } = await until(() => hooks.requests[0]);
+    const { body } = await waitFor(() => hooks.requests[0]);
     assert.equal(body.subject, "Hello from swaks");
     assert.equal(body.attachments[0].filename, "note.txt");
     assert.equal(Buffer.from(body.attachments[0].content, "base64").toString().trim(), "the note");
@@ -89,7 +90,7 @@ test("Postfix: mail that it forwards arrives", { skip: findPostfixSkip() }, asyn
     text: "Über Postfix\n.\n",
   });
   assert.equal(sent.status, 200, sent.text);
-  const { body } = await until(() => hooks.requests[0]);
+  const { body } = await waitFor(() => hooks.requests[0]);
   assert.equal(body.subject, "Grüße");
   assert.equal(body.text.trimEnd(), "Über Postfix\n.");
 });
@@ -119,7 +120,7 @@ test(
       text: "Hello",
     });
     assert.equal(sent.status, 200, sent.text);
-    const entry = await until(async () => {
+    const entry = await waitFor(async () => {
       const found = await again.call("GET", "/api/v1/suppression/nobody@elsewhere.example");
       return found.status === 200 ? found.body : undefined;
     });

@@ -12,8 +12,9 @@ import {
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, describe, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { encryptPush } from "../../src/push/encryption.ts";
-import { STAGE_KINDS, startStage, startStageOn, until, type Stage } from "../stage.ts";
+import { STAGE_KINDS, startStage, startStageOn, type Stage } from "../stage.ts";
 
 const OPEN: { close(): Promise<void> | void }[] = [];
 
@@ -194,10 +195,10 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       assert.equal(body.status, "queued");
       service.answers = {};
       stage.advance(31_000);
-      await until(async () => {
+      await waitFor(async () => {
         await stage.refill();
         const found = await stage.call("GET", `/api/v1/messages/${body.message_id}`);
-        return found.body.status === "sent" ? true : undefined;
+        return found.body.status === "sent";
       });
       assert.equal(service.requests.length, 2);
     });

@@ -3,13 +3,14 @@ import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createManualClock } from "@platform/kernel/time";
+import { waitFor } from "@platform/testing/wait";
 import type { Delivery, QueueClass } from "../../src/delivery.ts";
 import { Destinations } from "../../src/queue/destinations.ts";
 import { Lanes } from "../../src/queue/lanes.ts";
 import { planRetry } from "../../src/queue/retry.ts";
 import { findRetryHint } from "../../src/relay/retry-hint.ts";
 import { startSink } from "../sink.ts";
-import { STAGE_KINDS, startStage, startStageOn, until } from "../stage.ts";
+import { STAGE_KINDS, startStage, startStageOn } from "../stage.ts";
 
 const OPEN: { close(): Promise<void> }[] = [];
 after(async () => {
@@ -183,9 +184,9 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       contentMs = 5;
       const mail = { to: "ada@example.org", subject: "Code", text: "123456" };
       await stage.call("POST", "/api/v1/send", mail);
-      await until(() => sink.accepted.find(({ recipient }) => recipient === "ada@example.org"));
+      await waitFor(() => sink.accepted.find(({ recipient }) => recipient === "ada@example.org"));
       assert.ok(sink.accepted.length < before + 300, "it did not wait for the bulk mail");
-      await until(() => (sink.accepted.length >= BATCHES * BATCH + 1 ? true : undefined));
+      await waitFor(() => sink.accepted.length >= BATCHES * BATCH + 1);
       const recipients = new Set(sink.accepted.map(({ recipient }) => recipient));
       assert.equal(recipients.size, BATCHES * BATCH + 1);
       assert.equal(sink.accepted.length, BATCHES * BATCH + 1, "each exactly once");
@@ -222,7 +223,7 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       assert.ok(before < 300, `${before}`);
       const second = await startStageOn(settings);
       OPEN.push({ close: () => second.close(500) });
-      await until(() => (sink.accepted.length >= 300 ? true : undefined));
+      await waitFor(() => sink.accepted.length >= 300);
       assert.equal(new Set(sink.accepted.map(({ recipient }) => recipient)).size, 300);
       assert.equal(sink.accepted.length, 300, "a graceful stop repeats nothing");
     });
@@ -246,10 +247,10 @@ test("a retry that was planned while the clock was ahead is not late by the jump
   const { body } = await stage.call("POST", "/api/v1/send", mail);
   const read = async (): Promise<string> =>
     (await stage.call("GET", `/api/v1/messages/${body.message_id}`)).text;
-  await until(async () => ((await read()).includes("deferred") ? true : undefined));
+  await waitFor(async () => (await read()).includes("deferred"));
   isDown = false;
   stage.setCalendar(-DAY_MS);
-  await until(() => (sink.accepted.length > 0 ? true : undefined));
+  await waitFor(() => sink.accepted.length > 0);
 });
 
 for (const [direction, startsAtMs] of [
@@ -280,18 +281,18 @@ for (const [direction, startsAtMs] of [
     const countHeld = (): number => sink.arrived.filter(({ data }) => data.includes("Held")).length;
     stage.setCalendar(startsAtMs);
     await send("ada@example.org", "Held");
-    await until(() => (countHeld() === 1 ? true : undefined));
+    await waitFor(() => countHeld() === 1);
     await send("late@example.org", "Late");
-    await until(() => (stage.log.some((line) => line.includes('"deferred"')) ? true : undefined));
+    await waitFor(() => stage.log.some((line) => line.includes('"deferred"')));
     isDown = false;
     stage.setCalendar(-startsAtMs);
     // The retry follows the clock in the same look at the queue.
-    await until(() => sink.accepted.find(({ recipient }) => recipient === "late@example.org"));
+    await waitFor(() => sink.accepted.find(({ recipient }) => recipient === "late@example.org"));
     await send("bob@example.org", "After it");
-    await until(() => sink.accepted.find(({ recipient }) => recipient === "bob@example.org"));
+    await waitFor(() => sink.accepted.find(({ recipient }) => recipient === "bob@example.org"));
     assert.equal(countHeld(), 1);
     release();
-    await until(() => sink.accepted.find(({ recipient }) => recipient === "ada@example.org"));
+    await waitFor(() => sink.accepted.find(({ recipient }) => recipient === "ada@example.org"));
     assert.equal(countHeld(), 1);
   });
 }
@@ -318,7 +319,7 @@ test("an address that is suppressed while its mail waits gets no mail", async ()
   const { body } = await stage.call("POST", "/api/v1/send", mail);
   await stage.call("POST", "/api/v1/suppression", { email: "ada@example.org" });
   stage.advance(2 * 3_600_000);
-  const status = await until(async () => {
+  const status = await waitFor(async () => {
     await stage.refill();
     const found = await stage.call("GET", `/api/v1/messages/${body.message_id}`);
     return found.body.status === "queued" ? undefined : found.body.status;

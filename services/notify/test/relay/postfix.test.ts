@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import PostalMime from "postal-mime";
+import { waitFor } from "@platform/testing/wait";
 import { parseReports } from "../../src/bounce/report.ts";
 import { findPostfixSkip, startPostfix, type Postfix } from "../postfix.ts";
 import { startSink, type Sink } from "../sink.ts";
-import { startStage, until, type Stage } from "../stage.ts";
+import { startStage, type Stage } from "../stage.ts";
 
 describe("Postfix as the relay", { skip: findPostfixSkip() ?? false }, () => {
   let sink: Sink;
@@ -46,7 +47,7 @@ describe("Postfix as the relay", { skip: findPostfixSkip() ?? false }, () => {
       attachments: [{ filename: "a.bin", content: Buffer.alloc(5_000, 1).toString("base64") }],
     });
     assert.equal(sent.status, 200, sent.text);
-    const received = await until(() =>
+    const received = await waitFor(() =>
       sink.accepted.find(({ data }) => /K=C3=B6ln|Subject/.test(data)),
     );
     const mail = await PostalMime.parse(received.data);
@@ -80,9 +81,9 @@ describe("Postfix as the relay", { skip: findPostfixSkip() ?? false }, () => {
     assert.equal((await read()).recipients[0].code, 450);
     for (let attempt = 2; attempt <= 19; attempt += 1) {
       stage.advance(12 * 3_600_000);
-      await until(async () => {
+      await waitFor(async () => {
         await stage.refill();
-        return (await read()).recipients[0].attempts === attempt || undefined;
+        return (await read()).recipients[0].attempts === attempt;
       });
     }
     assert.equal((await read()).status, "failed");
@@ -96,7 +97,7 @@ describe("Postfix as the relay", { skip: findPostfixSkip() ?? false }, () => {
       text: "Hello",
     });
     assert.equal(sent.status, 200);
-    const report = await until(() =>
+    const report = await waitFor(() =>
       sink.accepted.find(({ recipient }) => recipient.startsWith("bounce+")),
     );
     assert.equal(report.sender, "");

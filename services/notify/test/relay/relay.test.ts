@@ -1,9 +1,10 @@
 // Delivery through a relay that works, refuses, defers, hangs or drops the connection.
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { startRelayedStage } from "../relayed-stage.ts";
 import { startSink, type Sink, type SinkOptions } from "../sink.ts";
-import { startStage, until, type Stage } from "../stage.ts";
+import { startStage, type Stage } from "../stage.ts";
 
 const MAIL = { to: "ada@example.org", subject: "Hello", text: "Hello Ada" };
 const start = (options: SinkOptions = {}, settings: Record<string, unknown> = {}) =>
@@ -47,7 +48,7 @@ describe("a working relay", () => {
       assert.equal(sink.connections, 1);
       assert.equal(sink.accepted.length, 5);
       await stage.close();
-      await until(() => (sink.open === 0 ? true : undefined));
+      await waitFor(() => sink.open === 0);
     }
   });
 
@@ -146,17 +147,17 @@ describe("a deferring relay", () => {
     await stage.refill();
     assert.equal((await read()).recipients[0].attempts, 1, "not before its time");
     stage.advance(2 * 60_000);
-    await until(async () => {
+    await waitFor(async () => {
       await stage.refill();
-      return (await read()).recipients[0].attempts === 2 || undefined;
+      return (await read()).recipients[0].attempts === 2;
     });
     stage.advance(25 * 60_000);
     await stage.refill();
     assert.equal((await read()).recipients[0].attempts, 2, "the relay asked for 30 minutes");
     stage.advance(6 * 60_000);
-    await until(async () => {
+    await waitFor(async () => {
       await stage.refill();
-      return (await read()).status === "sent" || undefined;
+      return (await read()).status === "sent";
     });
     assert.equal(sink.accepted.length, 1);
     const types = (await readEvents(stage, id)).map(({ type }) => type);
@@ -172,9 +173,9 @@ describe("a deferring relay", () => {
     const read = async () => (await stage.call("GET", `/api/v1/messages/${body.message_id}`)).body;
     for (let attempt = 2; attempt <= 19; attempt += 1) {
       stage.advance(12 * 3_600_000);
-      await until(async () => {
+      await waitFor(async () => {
         await stage.refill();
-        return (await read()).recipients[0].attempts === attempt || undefined;
+        return (await read()).recipients[0].attempts === attempt;
       });
     }
     const final = await read();
@@ -199,7 +200,7 @@ describe("messages that expire", () => {
     const back = await startSink({ port: sink.port });
     SINKS.push(back);
     stage.advance(10 * 60_000);
-    const events = await until(async () => {
+    const events = await waitFor(async () => {
       await stage.refill();
       const found = await readEvents(stage, late.body.message_id);
       return found.some(({ type }) => type === "expired") ? found : undefined;
@@ -233,9 +234,9 @@ describe("a broken relay", () => {
     const back = await startSink({ port: sink.port });
     SINKS.push(back);
     stage.advance(10 * 60_000);
-    await until(async () => {
+    await waitFor(async () => {
       await stage.refill();
-      return back.accepted.length > 0 || undefined;
+      return back.accepted.length > 0;
     });
     const events = await readEvents(stage, queued.body.message_id);
     assert.ok(!events.some(({ type }) => type === "duplicate_possible"));
@@ -250,14 +251,14 @@ describe("a broken relay", () => {
     const queued = await stage.call("POST", "/api/v1/send", MAIL);
     assert.equal(queued.status, 202);
     stage.advance(10 * 60_000);
-    await until(async () => {
+    await waitFor(async () => {
       await stage.refill();
-      return sink.accepted.length > 0 || undefined;
+      return sink.accepted.length > 0;
     });
     assert.equal(sink.arrived.length, 2);
     const id = /^Message-ID: (.*)\r$/m;
     assert.equal(id.exec(sink.arrived[0]!.data)![1], id.exec(sink.arrived[1]!.data)![1]);
-    const events = await until(async () => {
+    const events = await waitFor(async () => {
       const found = await readEvents(stage, queued.body.message_id);
       return found.some(({ type }) => type === "sent") ? found : undefined;
     });
@@ -271,9 +272,9 @@ describe("a broken relay", () => {
     });
     const queued = await stage.call("POST", "/api/v1/send", MAIL);
     stage.advance(10 * 60_000);
-    await until(async () => {
+    await waitFor(async () => {
       await stage.refill();
-      return sink.accepted.length > 0 || undefined;
+      return sink.accepted.length > 0;
     });
     const events = await readEvents(stage, queued.body.message_id);
     assert.ok(!events.some(({ type }) => type === "duplicate_possible"));

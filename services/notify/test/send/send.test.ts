@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import PostalMime from "postal-mime";
-import { STAGE_KINDS, startStageOn, until, type Stage } from "../stage.ts";
+import { waitFor } from "@platform/testing/wait";
+import { STAGE_KINDS, startStageOn, type Stage } from "../stage.ts";
 
 for (const { kind, skip, prepare } of STAGE_KINDS) {
   describe(`sending on ${kind}`, { skip: skip ?? false }, () => {
@@ -133,10 +134,10 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       assert.equal(canceled.status, 200, canceled.text);
       assert.equal((await stage.call("GET", `/api/v1/inbox/${first.body.message_id}`)).status, 404);
       stage.advance(3 * 3_600_000);
-      await until(async () => {
+      await waitFor(async () => {
         await stage.refill();
         const { status } = await stage.call("GET", `/api/v1/inbox/${first.body.message_id}`);
-        return status === 200 || undefined;
+        return status === 200;
       });
       const status = await stage.call("GET", `/api/v1/messages/${second.body.message_id}`);
       assert.equal(status.body.status, "canceled");

@@ -6,9 +6,10 @@ import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { loadConfig } from "@platform/kernel/config";
+import { waitFor } from "@platform/testing/wait";
 import { notifyDefinition } from "../../src/config.ts";
 import { openSmtp } from "../smtp-client.ts";
-import { startStage, until, type Stage } from "../stage.ts";
+import { startStage, type Stage } from "../stage.ts";
 
 const ENDPOINTS = [
   "POST /api/v1/send",
@@ -180,9 +181,9 @@ describe("a running service", () => {
     const { text } = await stage.call("GET", "/metrics");
     for (const name of METRICS) assert.match(text, new RegExp(`^# TYPE ${name} `, "m"), name);
     assert.match(text, /^platform_notify_inbound_routed_total 1$/m);
-    await until(() => {
+    await waitFor(() => {
       const names = new Set(spans.map(({ name }) => name));
-      return SPANS.every((name) => names.has(name)) ? true : undefined;
+      return SPANS.every((name) => names.has(name));
     });
     const render = spans.find(({ name }) => name === "notify.template.render")!;
     const trace = spans.filter(({ traceId }) => traceId === render.traceId);

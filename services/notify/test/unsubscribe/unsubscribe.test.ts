@@ -2,12 +2,13 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { after, describe, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { startDnsServer, type DnsServer } from "../dns-server.ts";
 import { findPythonSkip, publish } from "../dkim.ts";
 import { startHookServer } from "../receiver.ts";
 import { startRelayedStage } from "../relayed-stage.ts";
 import { startSink } from "../sink.ts";
-import { STAGE_KINDS, startStage, startStageOn, until } from "../stage.ts";
+import { STAGE_KINDS, startStage, startStageOn } from "../stage.ts";
 
 const BULK = {
   to: "Ada@Example.org",
@@ -241,7 +242,7 @@ describe("messages", () => {
       await stage.call("GET", "/api/v1/domains/shop.example");
       const to = ["ada@example.org", "bob@example.org"];
       await stage.call("POST", "/api/v1/send", { ...BULK, to });
-      const mails = await until(() => (sink.accepted.length === 2 ? sink.accepted : undefined));
+      const mails = await waitFor(() => (sink.accepted.length === 2 ? sink.accepted : undefined));
       for (const { data } of mails) {
         const names = listSignedFields(data, dns);
         assert.ok(names.includes("list-unsubscribe"), names.join());

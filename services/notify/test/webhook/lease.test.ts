@@ -2,9 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createLogger } from "@platform/kernel/log";
+import { waitFor } from "@platform/testing/wait";
 import { openNotifyDatabase } from "../../src/database/open.ts";
 import { startHookServer } from "../receiver.ts";
-import { STAGE_KINDS, startStageOn, until } from "../stage.ts";
+import { STAGE_KINDS, startStageOn } from "../stage.ts";
 
 const log = createLogger({ service: "notify", level: "error", format: "json" });
 const LEASE_MS = 600_000;
@@ -27,7 +28,7 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
         const mail = { to: `${name}@example.org`, subject: "x", text: "x" };
         await first.call("POST", "/api/v1/send", mail);
       }
-      const rows = await until(async () => {
+      const rows = await waitFor(async () => {
         const { db } = first.database;
         const found = await db.selectFrom("notify_webhook_calls").selectAll().execute();
         return found.length === 2 && found.some(({ leased }) => leased > 0) ? found : undefined;
@@ -56,7 +57,7 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       await database.close();
       const second = await startStageOn(settings);
       const path = `/api/v1/webhooks/${hook.id}/calls`;
-      const calls = await until(async () => {
+      const calls = await waitFor(async () => {
         const { body } = await second.call("GET", path);
         const [own, other] = rows.map((row) =>
           body.calls.find(({ id }: { id: string }) => id === row.id),

@@ -4,8 +4,9 @@ import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, describe, test } from "node:test";
 import { Webhook } from "standardwebhooks";
+import { waitFor } from "@platform/testing/wait";
 import { startSink } from "../sink.ts";
-import { STAGE_KINDS, startStage, startStageOn, until } from "../stage.ts";
+import { STAGE_KINDS, startStage, startStageOn } from "../stage.ts";
 
 interface Call {
   headers: IncomingHttpHeaders;
@@ -47,7 +48,7 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       const list = await stage.call("GET", "/api/v1/webhooks");
       assert.equal(list.body.webhooks[0].secret, undefined);
       const sent = await stage.call("POST", "/api/v1/send", MAIL);
-      const [call] = await until(() => (calls.length > 0 ? calls : undefined));
+      const [call] = await waitFor(() => (calls.length > 0 ? calls : undefined));
       const verified = new Webhook(created.body.secret).verify(call!.body, {
         "webhook-id": String(call!.headers["webhook-id"]),
         "webhook-timestamp": String(call!.headers["webhook-timestamp"]),
@@ -68,9 +69,9 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
         events: ["message.sent"],
       });
       await stage.call("POST", "/api/v1/send", MAIL);
-      await until(() => (calls.length === 1 ? true : undefined));
+      await waitFor(() => calls.length === 1);
       const path = `/api/v1/webhooks/${body.id}/calls`;
-      const failed = await until(async () => {
+      const failed = await waitFor(async () => {
         const { calls: found } = (await stage.call("GET", path)).body;
         return found[0].attempts === 1 ? found[0] : undefined;
       });
@@ -80,18 +81,18 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
         [6, 3],
       ] as const) {
         stage.advance(minutes * 60_000);
-        await until(async () => {
+        await waitFor(async () => {
           await stage.callWebhooks();
-          return calls.length === count || undefined;
+          return calls.length === count;
         });
       }
       const [done] = (await stage.call("GET", path)).body.calls;
       assert.equal(done.status, "delivered", "a redirect is a failure, 200 is not");
       const replayed = await stage.call("POST", `${path}/${done.id}/replay`);
       assert.equal(replayed.status, 202);
-      await until(async () => {
+      await waitFor(async () => {
         await stage.callWebhooks();
-        return calls.length === 4 || undefined;
+        return calls.length === 4;
       });
       assert.equal(new Set(calls.map(({ headers }) => headers["webhook-id"])).size, 1);
     });
@@ -106,12 +107,12 @@ test("a call that was planned while the clock was ahead is not late by the jump"
   const { calls, url } = await startTarget((count) => [500, 200][count - 1]!);
   const { body } = await stage.call("POST", "/api/v1/webhooks", { url, events: ["message.sent"] });
   await stage.call("POST", "/api/v1/send", MAIL);
-  await until(async () => {
+  await waitFor(async () => {
     const { calls: found } = (await stage.call("GET", `/api/v1/webhooks/${body.id}/calls`)).body;
-    return found[0]?.attempts === 1 || undefined;
+    return found[0]?.attempts === 1;
   });
   stage.setCalendar(-DAY_MS);
-  await until(() => (calls.length === 2 ? true : undefined));
+  await waitFor(() => calls.length === 2);
 });
 
 test("a rotated secret signs together with the old one for 24 hours", async () => {
@@ -122,12 +123,12 @@ test("a rotated secret signs together with the old one for 24 hours", async () =
   const second = (await stage.call("POST", `/api/v1/webhooks/${first.id}/secret`)).body;
   assert.notEqual(first.secret, second.secret);
   await stage.call("POST", "/api/v1/send", MAIL);
-  await until(() => (calls.length === 1 ? true : undefined));
+  await waitFor(() => calls.length === 1);
   const signatures = String(calls[0]!.headers["webhook-signature"]).split(" ");
   assert.equal(signatures.length, 2);
   stage.advance(25 * 3_600_000);
   await stage.call("POST", "/api/v1/send", MAIL);
-  await until(() => (calls.length === 2 ? true : undefined));
+  await waitFor(() => calls.length === 2);
   assert.equal(String(calls[1]!.headers["webhook-signature"]).split(" ").length, 1);
 });
 
@@ -168,10 +169,10 @@ test("several temporary failures of a delivery are one event", async () => {
   await stage.call("POST", "/api/v1/webhooks", { url });
   await stage.call("POST", "/api/v1/send", MAIL);
   // A failure is planned again when it has been stored, which may be after the clock was advanced.
-  await until(async () => {
+  await waitFor(async () => {
     stage.advance(60_000);
     await stage.refill();
-    return calls.length >= 2 ? true : undefined;
+    return calls.length >= 2;
   });
   assert.deepEqual(replies, []);
   const types = calls.map(({ body }) => (JSON.parse(body) as { type: string }).type);
@@ -196,7 +197,7 @@ test("a bounce rate above the limit raises an alarm", async () => {
     to: `${index < 6 ? "gone" : "ada"}${index}@example.org`,
   }));
   await stage.call("POST", "/api/v1/send/batch", { messages });
-  await until(() => (calls.length === 1 ? true : undefined));
+  await waitFor(() => calls.length === 1);
   assert.match(calls[0]!.body, /"type":"bounce_rate\.exceeded"/);
   const ready = await stage.call("GET", "/readyz");
   assert.equal(ready.status, 200);

@@ -1,18 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { waitFor } from "@platform/testing/wait";
 import { EventReader } from "../fixture/event-reader.ts";
 import { startPulseHere, type PulseHere } from "../fixture/pulse-here.ts";
-
-async function waitFor<T>(read: () => Promise<T | undefined>, timeoutMs = 30_000): Promise<T> {
-  const until = performance.now() + timeoutMs;
-  for (;;) {
-    const found = await read();
-    if (found !== undefined) return found;
-    if (performance.now() > until) throw new Error("it did not come");
-    await sleep(20);
-  }
-}
 
 const readDeadLetters = (pulse: PulseHere, topic: string, count: number) =>
   waitFor(async () => {

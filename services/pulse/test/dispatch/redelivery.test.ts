@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
+import { waitFor } from "@platform/testing/wait";
 import { EventReader } from "../fixture/event-reader.ts";
 import { startPulseHere, type PulseHere } from "../fixture/pulse-here.ts";
 
@@ -32,7 +32,7 @@ async function join(pulse: PulseHere, topic: string, query = "") {
     errors,
     send: (answer: Record<string, string>) => socket.send(JSON.stringify(answer)),
     async wait(count: number): Promise<Delivery> {
-      await waitFor(() => got.length >= count || undefined);
+      await waitFor(() => got.length >= count);
       return got[count - 1]!;
     },
     async leave(): Promise<void> {
@@ -40,16 +40,6 @@ async function join(pulse: PulseHere, topic: string, query = "") {
       await once(socket, "close");
     },
   };
-}
-
-async function waitFor<T>(read: () => T | undefined | Promise<T | undefined>): Promise<T> {
-  const until = performance.now() + 30_000;
-  for (;;) {
-    const found = await read();
-    if (found !== undefined) return found;
-    if (performance.now() > until) throw new Error("it did not come");
-    await sleep(5);
-  }
 }
 
 const readDeadLetters = (pulse: PulseHere, topic: string, count = 1) =>
@@ -133,7 +123,7 @@ test("a message that is not acknowledged in time goes to another member, an ackn
   silent.send({ ack: first.message_id });
   await waitFor(() => silent.errors[0]);
   other.send({ ack: again.message_id });
-  await waitFor(async () => ((await readLag(pulse, "slow")) === 0 ? true : undefined));
+  await waitFor(async () => (await readLag(pulse, "slow")) === 0);
   assert.deepEqual([silent.got.length, other.got.length], [2, 1]);
   for (const { socket } of [silent, other]) socket.close();
   for (const bad of ["ack_wait_ms=99", "ack_wait_ms=43200001", "ack_wait_ms=x"]) {

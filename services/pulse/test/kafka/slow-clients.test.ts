@@ -6,6 +6,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { Socket } from "node:net";
 import { Outflow, OutgoingBudget } from "@platform/kernel/sockets";
+import { waitFor } from "@platform/testing/wait";
 import { createFetchRoutes } from "../../src/kafka/api/fetch.ts";
 import { apiVersions, fetch, metadata } from "../../src/kafka/protocol/messages/index.ts";
 import { AnswerRoom } from "../../src/kafka/server/answer-room.ts";
@@ -28,14 +29,6 @@ async function connectSlow(stage: KafkaStage, count: number): Promise<KafkaClien
   client.socket.pause();
   for (let sent = 0; sent < count; sent++) client.send(fetch, 11, fetchBody("large"));
   return client;
-}
-
-async function waitFor(isTrue: () => boolean, what: string, seconds = 15): Promise<void> {
-  const endMs = performance.now() + seconds * 1_000;
-  while (!isTrue()) {
-    assert.ok(performance.now() < endMs, `${what}: not within ${seconds} s`);
-    await sleep(10);
-  }
 }
 
 test("a client that sends slowly and reads nothing is disconnected, a consumer that waits for data is not", async () => {

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { promisify } from "node:util";
 import { findFreePort } from "@platform/kernel/testing";
+import { waitFor } from "@platform/testing/wait";
 import { startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
 import { mqttPacket, RawClient } from "./client.ts";
 
@@ -20,8 +21,6 @@ const BURST = 100;
 /** Sessions that are stored: each needs a connection of its own. */
 const SESSIONS = SCALE / 4;
 const LONG_MS = 200_000 + SCALE * 60;
-
-const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 async function start(t: TestContext, env: Record<string, string> = {}) {
   const pulse = await startPulseProcess(t, { PLATFORM_PULSE_BACKPRESSURE_LIMIT: "0", ...env });
@@ -46,14 +45,6 @@ async function readMetric(pulse: PulseProcess, name: string): Promise<number> {
 
 function findMetric(text: string, name: string): number {
   return Number(new RegExp(`^platform_pulse_mqtt_${name} (\\d+)`, "m").exec(text)![1]);
-}
-
-async function waitFor(isTrue: () => Promise<boolean>, what: string): Promise<void> {
-  const deadline = performance.now() + 60_000;
-  while (!(await isTrue())) {
-    assert.ok(performance.now() < deadline, what);
-    await sleep(50);
-  }
 }
 
 /** Opens sockets in bursts; each sends `bytes`. */

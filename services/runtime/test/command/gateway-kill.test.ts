@@ -7,6 +7,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { waitFor } from "@platform/testing/wait";
 import {
   anyPort,
   find,
@@ -112,7 +113,7 @@ test(
     context.after(() => void load.end());
     const pids = [pid];
     for (const [index, waitMs] of [500, 1000].entries()) {
-      await waitUntil("answers", () => load.counts.answered > index * 100 + 50);
+      await waitFor(() => load.counts.answered > index * 100 + 50, "answers");
       process.kill(pids.at(-1)!, "SIGKILL");
       const restarts = await up.waitFor((text) => {
         const found = listRestarts(text);
@@ -121,7 +122,7 @@ test(
       const { part, outcome, restart_in_ms } = restarts[index] ?? {};
       assert.deepEqual([part, outcome, restart_in_ms], ["gateway", "SIGKILL", waitMs]);
       const before = load.counts.answered;
-      await waitUntil("answers of the next gateway", () => load.counts.answered > before + 50);
+      await waitFor(() => load.counts.answered > before + 50, "answers of the next gateway");
       const [next, ...more] = listChildren(up.child.pid!, GATEWAY);
       assert.deepEqual(more, []);
       assert.ok(next !== undefined && !pids.includes(next));
@@ -134,7 +135,7 @@ test(
     assert.ok(others.every((service) => isAlive(service.pid)));
     const listControlFolders = (): string[] =>
       readdirSync(temporary).filter((name) => name.startsWith("pgate-"));
-    await waitUntil("one control folder", () => listControlFolders().length === 1);
+    await waitFor(() => listControlFolders().length === 1, "one control folder");
 
     up.child.kill("SIGTERM");
     assert.equal(await up.exit, 0, up.output().out);
@@ -142,10 +143,3 @@ test(
     assert.deepEqual(listControlFolders(), []);
   },
 );
-
-async function waitUntil(what: string, holds: () => boolean): Promise<void> {
-  for (let tries = 0; !holds(); tries++) {
-    if (tries > 1200) assert.fail(`not seen in time: ${what}`);
-    await sleep(50);
-  }
-}

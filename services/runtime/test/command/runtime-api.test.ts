@@ -5,8 +5,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
+import { waitFor } from "@platform/testing/wait";
 import {
   anyPort,
   find,
@@ -17,7 +17,6 @@ import {
   type Started,
 } from "../fixture/platform-process.ts";
 
-const WAIT_MS = 60_000;
 const ADMIN = { username: "root", password: "correct horse battery staple" };
 const root = makeFolder();
 const folder = join(root, "shop");
@@ -93,21 +92,13 @@ async function readLog(query: string): Promise<LogPage> {
   return (await call(`/logs?${query}`)).body as unknown as LogPage;
 }
 
-async function waitFor<Found>(look: () => Promise<Found | undefined>): Promise<Found> {
-  const endsMs = performance.now() + WAIT_MS;
-  for (;;) {
-    const found = await look();
-    if (found !== undefined) return found;
-    assert.ok(performance.now() < endsMs, up.output().out.slice(-2_000));
-    await sleep(50);
-  }
-}
+const readOutput = (): string => up.output().out.slice(-2_000);
 
 function waitForState(id: string, state: string): Promise<Service> {
   return waitFor(async () => {
     const service = await readService(id);
     return service.state === state ? service : undefined;
-  });
+  }, readOutput);
 }
 
 async function createUser(username: string): Promise<string> {
@@ -172,13 +163,13 @@ test("a service is stopped, started and restarted", async () => {
   const restarted = await waitFor(async () => {
     const service = await readService("hello");
     return service.state === "up" && service.pid !== again.pid ? service : undefined;
-  });
+  }, readOutput);
   assert.equal(restarted.restarts, 0);
   process.kill(restarted.pid!, "SIGKILL");
   await waitFor(async () => {
     const { state, restarts } = await readService("hello");
     return state === "up" && restarts === 1 ? true : undefined;
-  });
+  }, readOutput);
   assert.equal((await call("/services/ghost/stop", "POST")).status, 404);
 });
 
@@ -195,7 +186,7 @@ test("a schedule is run on request; its outcome and the changed file show", asyn
   const [done, failed] = await waitFor(async () => {
     const all = await readSchedules();
     return all.every(({ last_run }) => last_run !== null) ? all : undefined;
-  });
+  }, readOutput);
   assert.equal(done!.last_run!.outcome, "done");
   assert.equal(failed!.last_run!.outcome, "failed");
   assert.match(failed!.last_run!.error!, /no orders today/);
@@ -206,7 +197,7 @@ test("a schedule is run on request; its outcome and the changed file show", asyn
   const changed = await waitFor(async () => {
     const all = await readSchedules();
     return all.some(({ timing }) => timing === "2h") ? all : undefined;
-  });
+  }, readOutput);
   // The new process continues the daily one.
   assert.deepEqual(
     changed.map(({ timing, last_run }) => [timing, last_run?.outcome]),
@@ -243,7 +234,7 @@ test("the log is filtered, paged backwards and streamed", async () => {
   socket.on("message", (data: Buffer) => messages.push(JSON.parse(data.toString())));
   await once(socket, "message");
   await fetch(`${find(started, "shop").url}/nowhere`);
-  const line = await waitFor(async () => messages.flatMap(({ items }) => items)[0]);
+  const line = await waitFor(async () => messages.flatMap(({ items }) => items)[0], readOutput);
   assert.equal(line.service, "shop");
   // The same line has the same id in a page.
   const page = await readLog("service=shop&q=unmatched&limit=1");

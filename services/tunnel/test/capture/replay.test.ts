@@ -4,13 +4,13 @@ import { createServer, type AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { checkLoopback } from "@platform/kernel/http";
+import { waitFor } from "@platform/testing/wait";
 import {
   Cleanup,
   send,
   startLocal,
   startTestClient,
   startTestRelay,
-  until,
   type PublicResponse,
 } from "../fixture/stage.ts";
 
@@ -192,11 +192,11 @@ describe("captured requests", () => {
   test("an open request is listed before it ends", async () => {
     const pending = open("/hang");
     const find = async () => (await list()).find(({ path }) => path === "/hang");
-    await until(async () => (await find())?.status === 200);
+    await waitFor(async () => (await find())?.status === 200);
     assert.equal((await find())?.state, "open");
     finish();
     await pending;
-    await until(async () => (await find())?.state === "complete");
+    await waitFor(async () => (await find())?.state === "complete");
   });
 
   test("HAR 1.2 has the fields that importers require", async () => {

@@ -4,7 +4,8 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { Cleanup, send, startLocal, until } from "../fixture/stage.ts";
+import { waitFor } from "@platform/testing/wait";
+import { Cleanup, send, startLocal } from "../fixture/stage.ts";
 import { makeFolder, runProgram, startRelayProgram } from "../fixture/programs.ts";
 
 const cleanup = new Cleanup();
@@ -27,7 +28,7 @@ test("a stopped client is answered for with 502 soon, and serves again after it 
   const args = [`127.0.0.1:${local}`, "-s", "sleepy", "-r", relayUrl(relay.port), "-i", "0"];
   const client = runProgram(cleanup, args, { PLATFORM_TUNNEL_DATA_DIR: makeFolder(cleanup) });
   const host = "sleepy.localhost";
-  await until(async () => (await fetchText(relay.port, host)) === "awake");
+  await waitFor(async () => (await fetchText(relay.port, host)) === "awake");
   client.child.kill("SIGSTOP");
   const startedMs = performance.now();
   const pending = await send({ port: relay.port, host });
@@ -40,7 +41,7 @@ test("a stopped client is answered for with 502 soon, and serves again after it 
   assert.ok(performance.now() - againMs < 4_000, "further ones fail immediately");
   client.child.kill("SIGCONT");
   const continuedMs = performance.now();
-  await until(async () => (await fetchText(relay.port, host)) === "awake");
+  await waitFor(async () => (await fetchText(relay.port, host)) === "awake");
   assert.ok(performance.now() - continuedMs < 30_000);
   client.child.kill("SIGKILL");
   await client.exit;
@@ -71,7 +72,7 @@ tunnels:
     { PLATFORM_TUNNEL_DATA_DIR: makeFolder(cleanup) },
     folder,
   );
-  await until(() => client.out().includes("refused"));
+  await waitFor(() => client.out().includes("refused"));
   assert.match(client.out(), /refused: The subdomain www is reserved\. +-> 9/);
   const { port } = relay;
   assert.equal(await fetchText(port, "first.localhost"), "one");
@@ -99,7 +100,7 @@ test("--subdomain git is the current branch", async () => {
     { PLATFORM_TUNNEL_DATA_DIR: makeFolder(cleanup) },
     folder,
   );
-  await until(() => client.out().includes("http://feature-new-login.localhost"));
+  await waitFor(() => client.out().includes("http://feature-new-login.localhost"));
 });
 
 // Stops the relay: after the tests that share it.
@@ -115,14 +116,14 @@ test("the client prints its address and one line per request: time, method, path
     [`127.0.0.1:${local}`, "-s", "lines", "-r", relayUrl(relay.port), "-i", "0"],
     { PLATFORM_TUNNEL_DATA_DIR: state },
   );
-  await until(() => client.out().includes("http://lines.localhost"));
+  await waitFor(() => client.out().includes("http://lines.localhost"));
   assert.match(
     client.out(),
     new RegExp(`http://lines\\.localhost:${relay.port} -> 127\\.0\\.0\\.1:${local}`),
   );
   assert.equal(await fetchText(relay.port, "lines.localhost", "/a?secret=1"), "hello");
   await send({ port: relay.port, host: "lines.localhost", path: "/missing" });
-  await until(() => client.out().includes("/missing"));
+  await waitFor(() => client.out().includes("/missing"));
   assert.match(client.out(), /^\d{4}-\d\d-\d\dT\S+Z GET +\/a +200 [\d.]+m?s$/m);
   assert.match(client.out(), /GET +\/missing +404 [\d.]+m?s$/m);
   assert.ok(!client.out().includes("secret"));
@@ -147,19 +148,19 @@ test("after a relay was killed and restarted, the client is back under the same 
     "--json",
   ];
   const client = runProgram(cleanup, args, { PLATFORM_TUNNEL_DATA_DIR: makeFolder(cleanup) });
-  await until(() => client.out().includes('"connected"'));
+  await waitFor(() => client.out().includes('"connected"'));
   const [first = ""] = client.out().split("\n");
   const { tunnels } = JSON.parse(first) as { tunnels: { url: string }[] };
   const host = new URL(tunnels[0]!.url).host;
   relay.child.kill("SIGKILL");
   await relay.exit;
-  await until(() => client.out().includes('"disconnected"'));
+  await waitFor(() => client.out().includes('"disconnected"'));
   await startRelayProgram(cleanup, folder, relay.port);
-  await until(async () => (await fetchText(relay.port, host)) === "still here");
+  await waitFor(async () => (await fetchText(relay.port, host)) === "still here");
   assert.equal(client.out().match(/"connected"/g)?.length, 2);
   client.child.kill("SIGKILL");
   await client.exit;
-  await until(async () => (await send({ port: relay.port, host })).status === 502);
+  await waitFor(async () => (await send({ port: relay.port, host })).status === 502);
 });
 
 const USAGE: readonly (readonly [string, readonly string[], RegExp])[] = [

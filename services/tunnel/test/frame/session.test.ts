@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { after, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import {
   encodeFrame,
   encodeWindow,
@@ -14,7 +15,7 @@ import { Session } from "../../src/frame/session.ts";
 import type { SessionEnd } from "../../src/frame/session-contract.ts";
 import type { Stream } from "../../src/frame/stream.ts";
 import { Opcode, WebSocketReader, writeWebSocketHeader } from "../../src/frame/websocket.ts";
-import { Cleanup, until } from "../fixture/stage.ts";
+import { Cleanup } from "../fixture/stage.ts";
 
 const cleanup = new Cleanup();
 after(() => cleanup.run());
@@ -80,7 +81,7 @@ test("a small answer overtakes the queued bytes of a download", async () => {
   const start = writeWebSocketHeader(head, 14, Opcode.Binary, payload.length, Buffer.alloc(4));
   far.write(Buffer.concat([head.subarray(start), payload]));
   // Written until the system's buffers are full and bytes are queued.
-  await until(() => {
+  await waitFor(() => {
     download.write(Buffer.alloc(65_536));
     return download.writableLength > 4_000_000;
   });
@@ -105,14 +106,14 @@ test("a small answer overtakes the queued bytes of a download", async () => {
   );
   far.on("data", (bytes: Buffer) => webSocket.push(bytes, 0, bytes.length));
   far.resume();
-  await until(() => position !== -1);
+  await waitFor(() => position !== -1);
   assert.ok(position <= sentBefore + 2 * 65_536, `after ${position - sentBefore} further bytes`);
 });
 
 test("masked with a random key, all bytes arrive in both directions", async () => {
   const { relay, client } = await openSessions();
   const stream = relay.session.openStream(0, "")!;
-  await until(() => client.opened.length === 1);
+  await waitFor(() => client.opened.length === 1);
   const [peer] = client.opened;
   let received = 0;
   let areIntact = true;
@@ -136,14 +137,14 @@ test("masked with a random key, all bytes arrive in both directions", async () =
   };
   peer!.listener = { onBytes: () => {}, onEnd: () => {}, onDrain: fill, onReset: () => {} };
   fill();
-  await until(() => received === total * piece.length);
+  await waitFor(() => received === total * piece.length);
   assert.ok(areIntact, "bytes were changed on the way");
 });
 
 test("a paused stream is sent its credit and no more, and continues after resume", async () => {
   const { relay, client } = await openSessions();
   const stream = relay.session.openStream(0, "")!;
-  await until(() => client.opened.length === 1);
+  await waitFor(() => client.opened.length === 1);
   const [peer] = client.opened;
   let received = 0;
   stream.listener = {
@@ -154,18 +155,18 @@ test("a paused stream is sent its credit and no more, and continues after resume
   };
   stream.pause();
   peer!.write(Buffer.alloc(1_000_000));
-  await until(() => relay.session.budget.heldBytes === INITIAL_CREDIT_BYTES);
+  await waitFor(() => relay.session.budget.heldBytes === INITIAL_CREDIT_BYTES);
   assert.equal(peer!.writableLength, 1_000_000 - INITIAL_CREDIT_BYTES);
   // Another stream is not affected.
   const other = relay.session.openStream(0, "")!;
   let answer = "";
   other.listener = { ...stream.listener, onBytes: (bytes) => void (answer += bytes.toString()) };
-  await until(() => client.opened.length === 2);
+  await waitFor(() => client.opened.length === 2);
   client.opened[1]!.write(Buffer.from("not blocked"));
-  await until(() => answer === "not blocked");
+  await waitFor(() => answer === "not blocked");
   assert.equal(received, 0);
   stream.resume();
-  await until(() => received === 1_000_000);
+  await waitFor(() => received === 1_000_000);
   assert.equal(relay.session.budget.heldBytes, 0);
 });
 
@@ -185,11 +186,11 @@ test("beyond the memory budget, the stream that has held bytes longest is droppe
     };
     return stream;
   });
-  await until(() => client.opened.length === 2);
+  await waitFor(() => client.opened.length === 2);
   client.opened[0]!.write(Buffer.alloc(60_000));
-  await until(() => relay.session.budget.heldBytes === 60_000);
+  await waitFor(() => relay.session.budget.heldBytes === 60_000);
   client.opened[1]!.write(Buffer.alloc(60_000));
-  await until(() => codes.length > 0);
+  await waitFor(() => codes.length > 0);
   assert.deepEqual(codes, [streams[0]!.id, 7]);
   assert.equal(streams[1]!.isClosed, false);
   assert.ok(relay.session.budget.heldBytes <= 100_000);
@@ -198,7 +199,7 @@ test("beyond the memory budget, the stream that has held bytes longest is droppe
 test("half-closes arrive after the bytes, and a stream is over when both ends have closed", async () => {
   const { relay, client } = await openSessions();
   const stream = relay.session.openStream(0, "")!;
-  await until(() => client.opened.length === 1);
+  await waitFor(() => client.opened.length === 1);
   const [peer] = client.opened;
   const events: string[] = [];
   const listen = (target: Stream, name: string): void => {
@@ -213,11 +214,11 @@ test("half-closes arrive after the bytes, and a stream is over when both ends ha
   listen(peer!, "client");
   stream.write(Buffer.from("question"));
   stream.end();
-  await until(() => events.includes("client end"));
+  await waitFor(() => events.includes("client end"));
   assert.equal(stream.isClosed, false);
   peer!.write(Buffer.from("answer"));
   peer!.end();
-  await until(() => stream.isClosed && peer!.isClosed);
+  await waitFor(() => stream.isClosed && peer!.isClosed);
   assert.deepEqual(events, ["client question", "client end", "relay answer", "relay end"]);
   assert.equal(relay.session.streams + client.session.streams, 0);
 });
@@ -236,7 +237,7 @@ test("streams of a lost connection are reset, and its owner is told once", async
     },
   };
   far.resetAndDestroy();
-  await until(() => relay.ends.length > 0);
+  await waitFor(() => relay.ends.length > 0);
   assert.equal(resets, 1);
   assert.equal(relay.ends.length, 1);
   assert.equal(relay.session.openStream(0, ""), null);

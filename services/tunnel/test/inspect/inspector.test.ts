@@ -6,15 +6,9 @@ import { after, before, describe, test } from "node:test";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
 import axe from "axe-core";
 import type { Browser, Page } from "playwright-core";
+import { waitFor } from "@platform/testing/wait";
 import { startInspector, type Inspector } from "../../src/inspect/inspector.ts";
-import {
-  Cleanup,
-  send,
-  startLocal,
-  startTestClient,
-  startTestRelay,
-  until,
-} from "../fixture/stage.ts";
+import { Cleanup, send, startLocal, startTestClient, startTestRelay } from "../fixture/stage.ts";
 
 const PNG =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -258,7 +252,7 @@ test("open pages are bounded, and room is made when one closes", async () => {
   assert.equal(refused.statusCode, 503);
   refused.destroy();
   for (const page of pages) page.destroy();
-  await until(async () => {
+  await waitFor(async () => {
     const page = await open();
     page.destroy();
     return page.statusCode === 200;
@@ -390,7 +384,7 @@ describe("in Chromium", { skip: chromiumSkip }, () => {
     const [requests = 0, failures = 0] = await readStrip();
     await visit("/broken");
     await visit("/image");
-    await until(async () => {
+    await waitFor(async () => {
       const [more = 0, failed = 0] = await readStrip();
       return more >= requests + 2 && failed >= failures + 1;
     });

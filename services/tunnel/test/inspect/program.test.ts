@@ -1,8 +1,9 @@
 // The inspector of the client as a program.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { makeFolder, runProgram, startRelayProgram } from "../fixture/programs.ts";
-import { Cleanup, send, startLocal, until } from "../fixture/stage.ts";
+import { Cleanup, send, startLocal } from "../fixture/stage.ts";
 
 const cleanup = new Cleanup();
 after(() => cleanup.run());
@@ -15,7 +16,7 @@ test("the client names its inspector, which shows its requests and ends with it"
     ["client", `127.0.0.1:${local}`, "-s", "seen", "-r", `ws://127.0.0.1:${relay.port}/ws/connect`],
     { PLATFORM_TUNNEL_DATA_DIR: makeFolder(cleanup) },
   );
-  await until(() => /inspector http:\/\/127\.0\.0\.1:\d+/.test(client.out()));
+  await waitFor(() => /inspector http:\/\/127\.0\.0\.1:\d+/.test(client.out()));
   const port = Number(/inspector http:\/\/127\.0\.0\.1:(\d+)/.exec(client.out())?.[1]);
   assert.ok(port >= 4_040);
   const host = `127.0.0.1:${port}`;
@@ -47,6 +48,6 @@ test("with --inspect-port 0 there is none", async () => {
     ["client", "127.0.0.1:9", "-i", "0", "--json", "-r", "ws://127.0.0.1:9/ws/connect"],
     { PLATFORM_TUNNEL_DATA_DIR: makeFolder(cleanup) },
   );
-  await until(() => client.out().includes("disconnected"));
+  await waitFor(() => client.out().includes("disconnected"));
   assert.doesNotMatch(client.out(), /inspector/);
 });

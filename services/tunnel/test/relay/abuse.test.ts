@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { connect } from "node:net";
 import { after, before, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { dialRelay } from "../../src/client/dial.ts";
 import {
   encodeEnd,
@@ -17,14 +18,7 @@ import {
 } from "../../src/frame/format.ts";
 import { FrameReader } from "../../src/frame/frame-reader.ts";
 import { Opcode, WebSocketReader, writeWebSocketHeader } from "../../src/frame/websocket.ts";
-import {
-  Cleanup,
-  send,
-  startLocal,
-  startTestClient,
-  startTestRelay,
-  until,
-} from "../fixture/stage.ts";
+import { Cleanup, send, startLocal, startTestClient, startTestRelay } from "../fixture/stage.ts";
 
 const cleanup = new Cleanup();
 let port = 0;
@@ -103,14 +97,14 @@ class RoguePeer {
   }
 
   async waitFor(type: number): Promise<Received> {
-    await until(() => this.frames.some((frame) => frame.type === type));
+    await waitFor(() => this.frames.some((frame) => frame.type === type));
     return this.frames.find((frame) => frame.type === type)!;
   }
 
   /** The GOAWAY's code and reason. */
   async expectGoAway(): Promise<[code: number, reason: string]> {
     const { payload } = await this.waitFor(FrameType.GoAway);
-    await until(() => this.isClosed);
+    await waitFor(() => this.isClosed);
     return [payload.readUInt32BE(0), payload.toString("utf8", 4)];
   }
 }

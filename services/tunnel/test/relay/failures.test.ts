@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { after, before, test } from "node:test";
-import { Cleanup, send, startTestClient, startTestRelay, until } from "../fixture/stage.ts";
+import { waitFor } from "@platform/testing/wait";
+import { Cleanup, send, startTestClient, startTestRelay } from "../fixture/stage.ts";
 
 const cleanup = new Cleanup();
 let port = 0;
@@ -159,7 +160,7 @@ test("a public client that disconnects frees the local connection", async () => 
     setTimeout(() => socket.resetAndDestroy(), 30);
   });
   socket.on("error", () => {});
-  await until(() => closed);
+  await waitFor(() => closed);
 });
 
 test("a public client that reads nothing holds a bounded part of a download, and others are served", async () => {
@@ -181,7 +182,7 @@ test("a public client that reads nothing holds a bounded part of a download, and
     slow.pause();
   });
   let last = -1;
-  await until(async () => {
+  await waitFor(async () => {
     await new Promise((resolve) => setTimeout(resolve, 200));
     const isStill = written === last;
     last = written;

@@ -2,6 +2,7 @@
 // PLATFORM_TUNNEL_FAULT_SECONDS=60 is the long form: the line is cut for 10 s and longer, the client stopped for 60 s.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { makeFolder, runProgram, startRelayProgram } from "../fixture/programs.ts";
 import { startLine } from "../fixture/line.ts";
 import {
@@ -10,7 +11,6 @@ import {
   startLocal,
   startTestClient,
   startTestRelay,
-  until,
   type PublicResponse,
 } from "../fixture/stage.ts";
 
@@ -98,7 +98,7 @@ test(
     );
     const request = () => send({ port: relay.port, host: "stopped.localhost" });
     // The program starts.
-    await until(async () => (await request()).status === 200, timeout);
+    await waitFor(async () => (await request()).status === 200, undefined, timeout);
 
     client.child.kill("SIGSTOP");
     const stoppedMs = performance.now();
@@ -139,15 +139,15 @@ test("a relay that is killed during uploads, downloads and event streams ends al
       ? send({ port, host, path: "/endless" })
       : send({ port, host, method: "POST", body: Buffer.alloc(3_000_000) }),
   ).map((work) => work.then(() => "complete").catch(() => "broken off"));
-  await until(() => openLocally === open.length);
+  await waitFor(() => openLocally === open.length);
 
   relay.child.kill("SIGKILL");
   const { result, ms } = await timed(Promise.all(open));
   assert.deepEqual(new Set(result), new Set(["broken off"]));
   assert.ok(ms < 2_000, `ended after ${ms} ms`);
-  await until(() => openLocally === 0);
+  await waitFor(() => openLocally === 0);
   await startRelayProgram(cleanup, folder, port);
-  await until(async () => {
+  await waitFor(async () => {
     const answer = await send({ port, host, path: "/small" }).catch(() => undefined);
     return answer?.status === 200 && answer.body.toString() === "small";
   });

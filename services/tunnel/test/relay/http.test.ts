@@ -7,15 +7,9 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { waitFor } from "@platform/testing/wait";
 import type { RequestEvent } from "../../src/frame/messages.ts";
-import {
-  Cleanup,
-  send,
-  startLocal,
-  startTestClient,
-  startTestRelay,
-  until,
-} from "../fixture/stage.ts";
+import { Cleanup, send, startLocal, startTestClient, startTestRelay } from "../fixture/stage.ts";
 
 /** Starts a client of a port under the name `demo`; returns the requests that it reports, if it does. */
 type StartClient = (
@@ -38,7 +32,7 @@ const startPython: StartClient = async (cleanup, port, localPort) => {
   cleanup.add(() => child.kill("SIGKILL"));
   let out = "";
   child.stdout.on("data", (bytes) => void (out += String(bytes)));
-  await until(() => out.includes("http://demo.localhost"));
+  await waitFor(() => out.includes("http://demo.localhost"));
   return undefined;
 };
 
@@ -93,7 +87,7 @@ function runSuite(startClient: StartClient): void {
     assert.equal(response.body.toString(), "GET /a%20b?c=d&e");
     const reported = requests;
     if (reported === undefined) return;
-    await until(() => reported.some(({ path }) => path === "/a%20b"));
+    await waitFor(() => reported.some(({ path }) => path === "/a%20b"));
     const line = reported.find(({ path }) => path === "/a%20b")!;
     assert.deepEqual([line.method, line.status], ["GET", 200]);
     assert.ok(line.latency_ms > 0 && line.latency_ms < 10_000);
@@ -203,13 +197,13 @@ function runSuite(startClient: StartClient): void {
       socket.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
     });
     socket.on("data", (piece: Buffer) => (seen += piece.toString()));
-    await until(() => seen.includes("data: 1"));
+    await waitFor(() => seen.includes("data: 1"));
     assert.ok(!seen.includes("data: 2"));
     stream!.write("data: 2\n\n");
-    await until(() => seen.includes("data: 2"));
+    await waitFor(() => seen.includes("data: 2"));
     socket.destroy();
     // The local service is told that its reader has gone.
-    await until(() => stream!.destroyed);
+    await waitFor(() => stream!.destroyed);
   });
 
   test("the Host is the target's, and forwarding fields of the public client are replaced", async () => {

@@ -2,13 +2,13 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, before, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import {
   Cleanup,
   send,
   startLocal,
   startTestClient,
   startTestRelay,
-  until,
   type RelayStage,
 } from "../fixture/stage.ts";
 import type { TunnelOffer, Welcome } from "../../src/frame/messages.ts";
@@ -102,7 +102,7 @@ test("a JWT opens a tunnel for its subject, and the connection closes when it ex
   const token = signJwt({ sub: "carol", exp: nowSeconds() + 2 });
   const carol = await open(token, { subdomain: "carols" });
   assert.equal(urlOf(carol.grant), `http://carols.localhost:${relay.port}`);
-  await until(() => carol.refusals.length > 0);
+  await waitFor(() => carol.refusals.length > 0);
   assert.match(carol.refusals[0]!, /token has expired/);
   const response = await send({ port: relay.port, host: "carols.localhost" });
   assert.equal(response.status, 502);
@@ -132,7 +132,7 @@ test("a name belongs to its subject, also while its client is away", async () =>
   const bob = await open(BOB, { subdomain: "shop" });
   assert.match(errorOf(bob.grant), /shop is taken/);
   await alice.client.stop(0);
-  await until(
+  await waitFor(
     async () => (await send({ port: relay.port, host: "shop.localhost" })).status === 502,
   );
   const late = await open(BOB, { subdomain: "shop" });
@@ -202,7 +202,7 @@ test("a reservation has the specified form, and only a client with its target se
   assert.equal((await api(ALICE, "GET", `/api/v1/tunnels/${id}`)).json.connected, true);
   const deleted = await api(ALICE, "DELETE", `/api/v1/tunnels/${id}`);
   assert.equal(deleted.status, 204);
-  await until(() => served.refusals.length > 0);
+  await waitFor(() => served.refusals.length > 0);
   assert.match(served.refusals[0]!, /deleted/);
   assert.equal((await send({ port: relay.port, host: "reserved.localhost" })).status, 404);
   await other.client.stop(0);
@@ -232,7 +232,7 @@ test("an operator cuts a subject off: its clients end, and come back only when i
     reason: "phishing",
   });
   assert.equal(cut.status, 200);
-  await until(() => mallory.refusals.length > 0);
+  await waitFor(() => mallory.refusals.length > 0);
   assert.match(mallory.refusals[0]!, /phishing/);
   assert.match((await open(token, {})).refusals[0]!, /cut off/);
   const list = await api(OPERATOR, "GET", "/api/v1/tunnels");

@@ -14,9 +14,10 @@ import type { Browser } from "playwright-core";
 import { Agent, fetch as undiciFetch } from "undici";
 import { createServer as createVite } from "vite";
 import { WebSocket, WebSocketServer } from "ws";
+import { waitFor } from "@platform/testing/wait";
 import { findProgram } from "../fixture/find-program.ts";
 import { makeFolder, runProgram, startRelayProgram } from "../fixture/programs.ts";
-import { Cleanup, startLocal, until } from "../fixture/stage.ts";
+import { Cleanup, startLocal } from "../fixture/stage.ts";
 
 const run = promisify(execFile);
 const cleanup = new Cleanup();
@@ -52,7 +53,7 @@ async function serveThrough(name: string, localPort: number): Promise<void> {
   const relay = `ws://127.0.0.1:${relayPort}/ws/connect`;
   const args = [`127.0.0.1:${localPort}`, "-s", name, "-r", relay, "-i", "0"];
   const client = runProgram(cleanup, args, { PLATFORM_TUNNEL_DATA_DIR: makeFolder(cleanup) });
-  await until(() => client.out().includes(`http://${name}.localhost`));
+  await waitFor(() => client.out().includes(`http://${name}.localhost`));
 }
 
 function publicUrl(name: string, path = "/"): string {
@@ -193,7 +194,7 @@ test("EventSource: events arrive while the response is open", async () => {
   cleanup.add(() => source.close());
   const ids: string[] = [];
   source.addEventListener("message", (event) => ids.push(event.lastEventId));
-  await until(() => ids.length >= 5);
+  await waitFor(() => ids.length >= 5);
   source.close();
   assert.deepEqual(ids.slice(0, 5), ["1", "2", "3", "4", "5"]);
 });
@@ -210,7 +211,7 @@ test("ws: a thousand messages are echoed in order", async () => {
   });
   const sent = Array.from({ length: 1_000 }, (_, index) => `${index}`.padEnd(index * 7, "."));
   for (const message of sent) socket.send(message);
-  await until(() => echoed.length === sent.length);
+  await waitFor(() => echoed.length === sent.length);
   assert.deepEqual(echoed, sent);
 });
 

@@ -2,14 +2,8 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, before, test } from "node:test";
-import {
-  Cleanup,
-  send,
-  startLocal,
-  startTestClient,
-  startTestRelay,
-  until,
-} from "../fixture/stage.ts";
+import { waitFor } from "@platform/testing/wait";
+import { Cleanup, send, startLocal, startTestClient, startTestRelay } from "../fixture/stage.ts";
 
 const SECRET = "a-secret-of-at-least-thirty-two-bytes";
 const ISSUER = "https://identity.example.net";
@@ -73,7 +67,7 @@ test("a session that ends takes its tunnels with it, and no others", async () =>
   const second = await open("second", signToken({ sub: "alice", sid: "session-2" }));
   assert.deepEqual([await visit("first"), await visit("second")], [200, 200]);
   entries.push({ kind: "sid", value: "session-1", expires_at: nowSeconds() + 600 });
-  await until(() => first.refusals.length > 0);
+  await waitFor(() => first.refusals.length > 0);
   assert.match(first.refusals.join(), /revoked/);
   assert.deepEqual([await visit("first"), await visit("second")], [502, 200]);
   assert.deepEqual(second.losses, []);
@@ -92,7 +86,7 @@ test("a user whose tokens are revoked loses all tunnels, and gets them back with
   const tokenOf = (epoch: number) => signToken({ sub: "bob", epoch });
   const clients = [await open("one", tokenOf(1)), await open("two", tokenOf(1))];
   entries.push({ kind: "sub", value: "bob", epoch: 2, expires_at: nowSeconds() + 600 });
-  await until(() => clients.every(({ refusals }) => refusals.length > 0));
+  await waitFor(() => clients.every(({ refusals }) => refusals.length > 0));
   assert.deepEqual([await visit("one"), await visit("two")], [502, 502]);
   await open("one", tokenOf(2));
   assert.equal(await visit("one"), 200);

@@ -1,13 +1,13 @@
 // Spans and metrics by their specified names, and trace context on its way through the tunnel.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import {
   Cleanup,
   send,
   startLocal,
   startTestClient,
   startTestRelay,
-  until,
   type ClientStage,
   type RelayStage,
 } from "../fixture/stage.ts";
@@ -62,7 +62,7 @@ after(() => cleanup.run());
 async function findSpan(name: string, traceId?: string): Promise<Span> {
   const matches = (span: Span): boolean =>
     span.name === name && (traceId === undefined || span.traceId === traceId);
-  await until(() => spans.some(matches));
+  await waitFor(() => spans.some(matches));
   return spans.find(matches)!;
 }
 

@@ -6,8 +6,9 @@ import { request } from "node:https";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { connect } from "node:tls";
+import { waitFor } from "@platform/testing/wait";
 import { dialRelay } from "../../src/client/dial.ts";
-import { Cleanup, startLocal, until } from "../fixture/stage.ts";
+import { Cleanup, startLocal } from "../fixture/stage.ts";
 import { makeFolder, runProgram } from "../fixture/programs.ts";
 
 const cleanup = new Cleanup();
@@ -73,7 +74,7 @@ test("the wildcard certificate, those of custom domains, and renewed ones are se
     ],
     { PLATFORM_TUNNEL_DATA_DIR: makeFolder(cleanup), PLATFORM_LOG_FORMAT: "json" },
   );
-  await until(() => relay.out().includes('"msg":"ready"'));
+  await waitFor(() => relay.out().includes('"msg":"ready"'));
   const port = Number(/"port":(\d+)/.exec(relay.out())![1]);
   assert.equal(await readCertificateName(port, "demo.localhost"), "wildcard");
   assert.equal(await readCertificateName(port, "shop.example"), "shop.example");
@@ -96,7 +97,7 @@ test("the wildcard certificate, those of custom domains, and renewed ones are se
     ],
     { PLATFORM_TUNNEL_DATA_DIR: makeFolder(cleanup) },
   );
-  await until(() => client.out().includes(`https://demo.localhost:${port}`));
+  await waitFor(() => client.out().includes(`https://demo.localhost:${port}`));
   const text = await new Promise<string>((resolve, reject) => {
     const outgoing = request(
       {
@@ -123,7 +124,7 @@ test("the wildcard certificate, those of custom domains, and renewed ones are se
   copyFileSync(join(folder, "renewed.key"), join(folder, "wildcard.key"));
   copyFileSync(join(folder, "renewed.crt"), join(folder, "wildcard.crt"));
   relay.child.kill("SIGHUP");
-  await until(async () => (await readCertificateName(port, "demo.localhost")) === "renewed");
+  await waitFor(async () => (await readCertificateName(port, "demo.localhost")) === "renewed");
   assert.equal(client.out().includes("next attempt"), false, "open connections stay");
 });
 
@@ -143,7 +144,7 @@ test("a client does not connect to a relay whose certificate it cannot verify", 
     ],
     { PLATFORM_TUNNEL_DATA_DIR: makeFolder(cleanup), PLATFORM_LOG_FORMAT: "json" },
   );
-  await until(() => relay.out().includes('"msg":"ready"'));
+  await waitFor(() => relay.out().includes('"msg":"ready"'));
   const port = Number(/"port":(\d+)/.exec(relay.out())![1]);
   await assert.rejects(
     dialRelay({

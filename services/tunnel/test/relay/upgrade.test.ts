@@ -5,13 +5,8 @@ import { createServer as createHttpServer } from "node:http";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { after, before, test } from "node:test";
 import { WebSocket, WebSocketServer } from "ws";
-import {
-  Cleanup,
-  startTestClient,
-  startTestRelay,
-  until,
-  type ClientStage,
-} from "../fixture/stage.ts";
+import { waitFor } from "@platform/testing/wait";
+import { Cleanup, startTestClient, startTestRelay, type ClientStage } from "../fixture/stage.ts";
 
 const cleanup = new Cleanup();
 let port = 0;
@@ -66,7 +61,7 @@ test("a WebSocket passes messages of all sizes and closes with the peer's status
   assert.equal(socket.protocol, "echo");
   const sent = [Buffer.from("hello"), randomBytes(70_000), randomBytes(2_000_000), Buffer.alloc(0)];
   for (const message of sent) socket.send(message);
-  await until(() => received.length === sent.length);
+  await waitFor(() => received.length === sent.length);
   assert.deepEqual(received, sent);
   const closed = new Promise<number>((resolve) => {
     socket.once("close", resolve);

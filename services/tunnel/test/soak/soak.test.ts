@@ -7,9 +7,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { connect, type AddressInfo } from "node:net";
 import { after, test } from "node:test";
 import { WebSocket, WebSocketServer } from "ws";
+import { waitFor } from "@platform/testing/wait";
 import { startLine } from "../fixture/line.ts";
 import { makeFolder, startRelayProgram, type Program } from "../fixture/programs.ts";
-import { Cleanup, send, startTestClient, until } from "../fixture/stage.ts";
+import { Cleanup, send, startTestClient } from "../fixture/stage.ts";
 
 const longSeconds = Number(process.env["PLATFORM_TUNNEL_SOAK_SECONDS"] ?? 0);
 const SECONDS = longSeconds || 5;
@@ -106,7 +107,7 @@ async function keepTunnels(
       await lost;
       tally.lost++;
       const host = `${name}.localhost`;
-      await until(async () => (await send({ port: relayPort, host })).status === 200);
+      await waitFor(async () => (await send({ port: relayPort, host })).status === 200);
     } finally {
       await own.run();
     }
@@ -165,7 +166,7 @@ async function runLoad(relayPort: number, localPort: number, seconds: number): P
 async function readHoldings(relay: Program & { port: number }): Promise<Holdings> {
   const readMetrics = async (): Promise<string> =>
     String((await send({ port: relay.port, host: "localhost", path: "/metrics" })).body);
-  await until(async () => /^platform_tunnel_active_connections 0$/m.test(await readMetrics()));
+  await waitFor(async () => /^platform_tunnel_active_connections 0$/m.test(await readMetrics()));
   await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
   const metrics = await readMetrics();
   const heap = /^nodejs_heap_size_used_bytes(?:\{.*?\})? (\S+)$/m.exec(metrics)?.[1];

@@ -90,12 +90,3 @@ export function deliver(
   after(() => delivery.close());
   return { delivery, deadLetters, lines };
 }
-
-/** Waits until `holds` returns true, at most ten seconds. */
-export async function waitUntil(holds: () => boolean, what: string): Promise<void> {
-  const end = performance.now() + 10_000;
-  while (!holds()) {
-    if (performance.now() > end) throw new Error(`timeout: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}

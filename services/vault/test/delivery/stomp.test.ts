@@ -4,11 +4,12 @@ import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
+import { waitFor } from "@platform/testing/wait";
 import { StompFrameReader, encodeFrame, type StompFrame } from "../../src/delivery/stomp-frame.ts";
 import type { DeliveryTarget } from "../../src/delivery/target.ts";
 import { rabbitMissing, startRabbitMq, type RabbitMq } from "./rabbitmq.ts";
 import { serve } from "../serving/serving.ts";
-import { MemoryOutbox, deliver, waitUntil } from "./rig.ts";
+import { MemoryOutbox, deliver } from "./rig.ts";
 
 const PASSWORD = "s3cret:pass";
 
@@ -83,7 +84,7 @@ test("messages that lost their connection before the receipt are sent again", as
   deliver(outbox, { concurrency: 1 });
   const target: DeliveryTarget = { kind: "stomp", url, destination: "/queue/a", names: "s3" };
   for (let count = 0; count < 5; count++) outbox.add(target);
-  await waitUntil(() => outbox.pending.size === 0, "all acknowledged");
+  await waitFor(() => outbox.pending.size === 0, "all acknowledged");
   assert.equal(new Set(seen).size, 5);
 });
 
@@ -105,7 +106,7 @@ test("an invalid or refusing broker is retried and named in the log", async () =
     password: PASSWORD,
     names: "s3",
   });
-  await waitUntil(() => outbox.pending.size === 0, "acknowledged");
+  await waitFor(() => outbox.pending.size === 0, "acknowledged");
   assert.match(lines.join(""), /Access refused/);
   assert.ok(!lines.join("").includes(PASSWORD));
 });
@@ -179,7 +180,7 @@ test("stomp://platform is the configured broker, for destinations of its own onl
   const answer = await put({ url: "stomp://platform", destination: "/topic/store.photos" });
   assert.equal(answer.status, 200);
   await s3.must("PUT", "/photos/a.jpg", { body: "hello" });
-  await waitUntil(() => seen.length === 1, "the event");
+  await waitFor(() => seen.length === 1, "the event");
   assert.deepEqual(seen, ["/topic/store.photos"]);
 });
 
@@ -196,8 +197,8 @@ test("RabbitMQ accepts the events and passes them on", { skip: rabbitMissing }, 
     names: "objstore",
   };
   for (let count = 0; count < 100; count++) outbox.add(target);
-  await waitUntil(() => bodies.length === 100, "all messages");
-  await waitUntil(() => outbox.pending.size === 0, "all acknowledged");
+  await waitFor(() => bodies.length === 100, "all messages");
+  await waitFor(() => outbox.pending.size === 0, "all acknowledged");
   const names = bodies.map(
     (body) => (JSON.parse(body) as { Records: { eventName: string }[] }).Records[0]!.eventName,
   );
@@ -223,7 +224,7 @@ test(
       body: JSON.stringify({ bucket: "photos", events: ["objstore:ObjectCreated:*"], stomp }),
     });
     await s3.must("PUT", "/photos/a.jpg", { body: "hello" });
-    await waitUntil(() => bodies.length === 1, "the event");
+    await waitFor(() => bodies.length === 1, "the event");
     const { Records } = JSON.parse(bodies[0]!) as {
       Records: { eventName: string; s3: { object: { key: string } } }[];
     };
@@ -248,7 +249,7 @@ test(
       password: "wrong",
       names: "objstore",
     });
-    await waitUntil(() => lines.length > 0, "a failure in the log");
+    await waitFor(() => lines.length > 0, "a failure in the log");
     assert.match(lines[0]!, /said Bad CONNECT|said Access refused|closed the connection/);
     assert.equal(outbox.pending.size, 1);
   },

@@ -9,10 +9,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { createAddressPolicy } from "@platform/kernel/egress";
+import { waitFor } from "@platform/testing/wait";
 import { createDeadLetters } from "../../src/delivery/dead-letters.ts";
 import { checkStomp, checkWebhook, type DeliveryTarget } from "../../src/delivery/target.ts";
 import { deriveWebhookSecret } from "../../src/delivery/webhook.ts";
-import { MemoryOutbox, deliver, masterKey, waitUntil } from "./rig.ts";
+import { MemoryOutbox, deliver, masterKey } from "./rig.ts";
 
 interface Received {
   headers: IncomingHttpHeaders;
@@ -59,7 +60,7 @@ test("an event arrives as a record of version 2.1 with its key encoded", async (
   deliver(outbox);
   const { target, received } = await startReceiver();
   outbox.add(target, { key: "a b/ü+(1).txt", versionId: "v1" });
-  await waitUntil(() => outbox.pending.size === 0, "acknowledged");
+  await waitFor(() => outbox.pending.size === 0, "acknowledged");
   const { record } = received[0]!;
   assert.equal(record.eventVersion, "2.1");
   assert.equal(record.eventName, "objstore:ObjectCreated:Put");
@@ -73,7 +74,7 @@ test("an event arrives as a record of version 2.1 with its key encoded", async (
     sequencer: "0000000000000001",
   });
   outbox.add({ ...target, names: "s3" }, { name: "ObjectRemoved:Delete" });
-  await waitUntil(() => received.length === 2, "the second event");
+  await waitFor(() => received.length === 2, "the second event");
   assert.equal(received[1]!.record.eventName, "ObjectRemoved:Delete");
   assert.equal(received[1]!.record.s3.object.size, undefined);
 });
@@ -83,10 +84,10 @@ test("an event names a version only where there are some, and lifecycle rules as
   deliver(outbox);
   const { target, received } = await startReceiver();
   outbox.add(target, { versionId: "null" });
-  await waitUntil(() => received.length === 1, "the first event");
+  await waitFor(() => received.length === 1, "the first event");
   assert.ok(!("versionId" in received[0]!.record.s3.object));
   outbox.add(target, { name: "LifecycleExpiration:Delete", actor: {} });
-  await waitUntil(() => received.length === 2, "the second event");
+  await waitFor(() => received.length === 2, "the second event");
   assert.deepEqual(received[1]!.record.userIdentity, { principalId: "s3.amazonaws.com" });
 });
 
@@ -99,13 +100,13 @@ test("a webhook continues the trace of the change, or is a new one", async () =>
     tracestate: "vendor=a,other=b",
   };
   outbox.add(target, { actor: { trace } });
-  await waitUntil(() => received.length === 2, "the repeated event");
+  await waitFor(() => received.length === 2, "the repeated event");
   for (const { headers } of received) {
     assert.equal(headers["traceparent"], trace.traceparent);
     assert.equal(headers["tracestate"], trace.tracestate);
   }
   outbox.add(target, { actor: {} });
-  await waitUntil(() => received.length === 3, "the event of a lifecycle rule");
+  await waitFor(() => received.length === 3, "the event of a lifecycle rule");
   const { headers } = received[2]!;
   assert.match(
     String(headers["traceparent"]),
@@ -119,7 +120,7 @@ test("its receiver can verify the signature, and the secret of another receiver 
   deliver(outbox);
   const { target, received } = await startReceiver();
   outbox.add(target);
-  await waitUntil(() => received.length === 1, "the event");
+  await waitFor(() => received.length === 1, "the event");
   const { headers, body } = received[0]!;
   const sign = (secret: string) =>
     createHmac("sha256", Buffer.from(secret.replace("whsec_", ""), "base64"))
@@ -137,7 +138,7 @@ test("a receiver that fails gets the event again, under the same id, until it ac
   const { delivery } = deliver(outbox);
   const { target, received } = await startReceiver((_record, count) => (count < 4 ? 500 : 204));
   outbox.add(target);
-  await waitUntil(() => outbox.pending.size === 0, "acknowledged");
+  await waitFor(() => outbox.pending.size === 0, "acknowledged");
   assert.equal(received.length, 4);
   assert.equal(new Set(received.map(({ headers }) => headers["webhook-id"])).size, 1);
   assert.deepEqual(delivery.stats, { delivered: 1, failed: 3, givenUp: 0 });
@@ -150,7 +151,7 @@ test("an event that the receiver refuses does not delay the others", async () =>
     record.s3.object.sequencer.endsWith("1") ? 422 : 200,
   );
   for (let count = 0; count < 15; count++) outbox.add(target);
-  await waitUntil(() => outbox.pending.size === 1, "all others acknowledged");
+  await waitFor(() => outbox.pending.size === 1, "all others acknowledged");
   assert.ok(outbox.pending.has(1));
   assert.equal(received.length, 15);
 });
@@ -164,7 +165,7 @@ test("a hanging receiver does not delay another subscription", async () => {
     outbox.add(hanging.target, { ruleId: "hanging" });
     outbox.add(honest.target, { ruleId: "honest" });
   }
-  await waitUntil(() => outbox.pending.size === 50, "the honest one's events");
+  await waitFor(() => outbox.pending.size === 50, "the honest one's events");
   assert.equal(honest.received.length, 50);
   assert.ok(hanging.received.length <= 4, `${hanging.received.length} at the hanging one`);
 });
@@ -179,7 +180,7 @@ test("more events than a queue holds all arrive, once each, while others come in
     if (count % 3 === 0) outbox.add(other.target, { ruleId: "two" });
     if (count % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 5));
   }
-  await waitUntil(() => outbox.pending.size === 0, "all acknowledged");
+  await waitFor(() => outbox.pending.size === 0, "all acknowledged");
   assert.equal(received.length, 300);
   assert.equal(new Set(received.map(({ headers }) => headers["webhook-id"])).size, 300);
   assert.equal(other.received.length, 100);
@@ -191,12 +192,12 @@ test("a dead receiver is probed at growing intervals, and gets everything when i
   const { target, received } = await startReceiver(() => (isDead ? 503 : 200));
   deliver(outbox, { retryMs: 50, retryMsMax: 200 });
   for (let count = 0; count < 40; count++) outbox.add(target);
-  await waitUntil(() => received.length >= 8, "the first attempts");
+  await waitFor(() => received.length >= 8, "the first attempts");
   await new Promise((resolve) => setTimeout(resolve, 600));
   // Eight at once, then one at a time with growing waits of 25 ms to 200 ms.
   assert.ok(received.length < 30, `${received.length} attempts in 600 ms`);
   isDead = false;
-  await waitUntil(() => outbox.pending.size === 0, "all acknowledged");
+  await waitFor(() => outbox.pending.size === 0, "all acknowledged");
 });
 
 test("a clock that is set back delays no event by the jump", async () => {
@@ -213,12 +214,12 @@ test("a clock that is set back delays no event by the jump", async () => {
   for (let count = 0; count < 5; count++) outbox.add(target);
   const readTries = () => delivery.describe()("photos", "rule").tries;
   // The receiver has seen an attempt before its outcome is noted.
-  await waitUntil(() => readTries().length >= 8, "a target that is probed");
+  await waitFor(() => readTries().length >= 8, "a target that is probed");
   const tries = readTries();
   assert.ok(tries.every(({ nextMs }) => nextMs! > Date.now() + HOUR_MS / 2));
   aheadMs = 0;
   isDead = false;
-  await waitUntil(() => outbox.pending.size === 0, "all acknowledged");
+  await waitFor(() => outbox.pending.size === 0, "all acknowledged");
   const all = readTries();
   assert.ok(all.every(({ durationMs }) => Number.isInteger(durationMs) && durationMs >= 0));
 });
@@ -232,14 +233,14 @@ test("waiting events of a deleted subscription are dropped, those of others are 
   let status = 503;
   const { target, received } = await startReceiver(() => status);
   for (let n = 0; n < 20; n += 1) outbox.add(target, { ruleId: "gone", key: "gone" });
-  await waitUntil(() => delivery.stats.failed >= 3, "failed");
+  await waitFor(() => delivery.stats.failed >= 3, "failed");
   isDeleted = true;
-  await waitUntil(() => outbox.pending.size === 0, "dropped");
+  await waitFor(() => outbox.pending.size === 0, "dropped");
   status = 200;
   const before = received.length;
   outbox.add(target, { ruleId: "gone", key: "gone" });
   outbox.add(target, { ruleId: "kept", key: "kept" });
-  await waitUntil(() => outbox.pending.size === 0, "sent");
+  await waitFor(() => outbox.pending.size === 0, "sent");
   assert.deepEqual(
     received.slice(before).map(({ record }) => record.s3.object.key),
     ["kept"],
@@ -252,7 +253,7 @@ test("an event that cannot be delivered for too long becomes a dead letter", asy
   const { target } = await startReceiver(() => 500);
   const { deadLetters, delivery } = deliver(outbox, { ageMsMax: 60 });
   outbox.add(target);
-  await waitUntil(() => outbox.pending.size === 0, "abandoned");
+  await waitFor(() => outbox.pending.size === 0, "abandoned");
   assert.equal(deadLetters.letters.length, 1);
   assert.match(deadLetters.letters[0]!.reason, /status 500/);
   assert.equal(delivery.stats.givenUp, 1);
@@ -263,7 +264,7 @@ test("unacknowledged events are delivered after a restart", async () => {
   const { target, received } = await startReceiver();
   for (let count = 0; count < 5; count++) outbox.add(target);
   deliver(outbox);
-  await waitUntil(() => outbox.pending.size === 0, "all acknowledged");
+  await waitFor(() => outbox.pending.size === 0, "all acknowledged");
   assert.equal(received.length, 5);
 });
 
@@ -273,7 +274,7 @@ test("addresses inside the network are not called, and the log does not contain 
   const { createEgress } = await import("@platform/kernel/egress");
   const { lines } = deliver(outbox, { fetch: createEgress(), retryMs: 20 });
   outbox.add({ ...target, url: `${target.url}?token=s3cret` });
-  await waitUntil(() => lines.length > 1, "a failure in the log");
+  await waitFor(() => lines.length > 1, "a failure in the log");
   assert.equal(received.length, 0);
   assert.match(lines[0]!, /the address is not allowed/);
   assert.ok(!lines.join("").includes("s3cret"));

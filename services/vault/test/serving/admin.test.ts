@@ -2,9 +2,10 @@
 import assert from "node:assert/strict";
 import { createHash, createHmac } from "node:crypto";
 import { after, before, describe, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { vaultRoot } from "./staged-vault.ts";
 import type { Answer, Key } from "./s3-client.ts";
-import { serve, waitFor, type Serving } from "./serving.ts";
+import { serve, type Serving } from "./serving.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
 
@@ -256,7 +257,7 @@ test("the access log tells who did what, from where and with which result", asyn
   await vault.stop();
   await vault.start();
   let whole = "";
-  const lines = await waitFor("the log", async () => {
+  const lines = await waitFor(async () => {
     const listed = await s3.must("GET", "/system-access-logs?list-type=2", { key });
     const texts: string[] = [];
     for (const [, name] of listed.text.matchAll(/<Key>([^<]+)/g)) {
@@ -267,7 +268,7 @@ test("the access log tells who did what, from where and with which result", asyn
     return entries.length < 3
       ? undefined
       : entries.map((line) => JSON.parse(line) as Record<string, unknown>);
-  });
+  }, "the log");
   const seen = lines.map(({ operation, key: name, status, requester }) => [
     operation,
     name,

@@ -17,9 +17,10 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { fetchBackup, receiveBackup } from "@platform/kernel/backup";
+import { waitFor } from "@platform/testing/wait";
 import { makeBytes } from "../store/fixture.ts";
 import { S3TestClient, type Key } from "./s3-client.ts";
-import { serve, waitFor } from "./serving.ts";
+import { serve } from "./serving.ts";
 
 const PROGRAM = fileURLToPath(new URL("../../../../bin/platform-vaultd.js", import.meta.url));
 const token = "a-token-for-backups-only";
@@ -178,11 +179,11 @@ for (const pulled of [undefined, 1]) {
 }
 
 async function waitForDrive(admin: S3TestClient, slot: number, state: string): Promise<void> {
-  await waitFor(`drive ${slot} is ${state}`, async () => {
+  await waitFor(async () => {
     const { text } = await admin.send("GET", "/api/v1/drives");
     const { drives } = JSON.parse(text) as { drives: { slot: number; state: string }[] };
     return drives.some((drive) => drive.slot === slot && drive.state === state);
-  });
+  }, `drive ${slot} is ${state}`);
 }
 
 /** Between two writes of a client, so that a slow backup does not make a large store. */

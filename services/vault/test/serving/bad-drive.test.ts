@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { freezeFiles } from "@platform/testing/disks";
-import { serve, waitFor, type Serving } from "./serving.ts";
+import { waitFor } from "@platform/testing/wait";
+import { serve, type Serving } from "./serving.ts";
 
 function makeDrives(t: TestContext): [string, string, string] {
   const folder = mkdtempSync(join(tmpdir(), "vault-drives-"));
@@ -36,10 +37,10 @@ async function checkAll({ s3 }: Serving, bodies: ReadonlyMap<string, Buffer>): P
 }
 
 async function waitForWarning({ s3 }: Serving, drive: string): Promise<void> {
-  await waitFor("readiness names the drive", async () => {
+  await waitFor(async () => {
     const { text } = await s3.send("GET", "/readyz", { key: null });
     return text.includes(drive);
-  });
+  }, "readiness names the drive");
 }
 
 for (const bad of [0, 1]) {

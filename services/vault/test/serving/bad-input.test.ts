@@ -5,11 +5,12 @@ import { readdirSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { vaultRoot } from "./staged-vault.ts";
 import { encodeAwsChunked, hashHex, signRequest } from "../../src/s3/sigv4/index.ts";
 import { addReader } from "./json-api.ts";
 import type { Answer, Ask } from "./s3-client.ts";
-import { serve, waitFor, type Serving } from "./serving.ts";
+import { serve, type Serving } from "./serving.ts";
 
 // Large enough to be stored in its own file.
 const BODY = randomBytes(3 * 1024 * 1024);
@@ -187,7 +188,7 @@ describe("refused puts", () => {
     socket.on("error", () => undefined);
     socket.write(`PUT /bad/key HTTP/1.1\r\n${lines.join("")}\r\n`);
     await new Promise((resolve) => socket.write(BODY.subarray(0, 2_500_000), resolve));
-    await waitFor("the body on its way", async () => (await readStaged()) > 0);
+    await waitFor(async () => (await readStaged()) > 0, "the body on its way");
     socket.destroy();
     await assertNothingKept();
   });
@@ -209,7 +210,7 @@ test("a client that waits for 100 (Continue) is refused without it (RFC 9110 10.
     let received = "";
     socket.setEncoding("latin1").on("data", (piece) => (received += String(piece)));
     socket.write(`${method} ${target} HTTP/1.1\r\n${lines.join("")}\r\n`);
-    const answer = await waitFor("an answer", () => received || undefined);
+    const answer = await waitFor(() => received || undefined, "an answer");
     socket.destroy();
     return answer.slice(0, answer.indexOf("\r\n"));
   };
@@ -324,7 +325,7 @@ function listStaging(): string[] {
 }
 
 async function assertNothingKept(): Promise<void> {
-  await waitFor("an empty staging area", async () => (await readStaged()) === 0);
+  await waitFor(async () => (await readStaged()) === 0, "an empty staging area");
   const listed = await serving.s3.must("GET", "/bad?list-type=2");
   assert.match(listed.text, /<KeyCount>0<\/KeyCount>/);
   assert.deepEqual(listStaging(), []);

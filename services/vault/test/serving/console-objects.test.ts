@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, before, describe, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { callJson, readJson } from "./json-api.ts";
-import { serve, type Serving, waitFor } from "./serving.ts";
+import { serve, type Serving } from "./serving.ts";
 import type { Answer, Ask, Key } from "./s3-client.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
@@ -577,7 +578,7 @@ describe("upkeep", () => {
 
 test("operations are in the access log, with the identity that did them", async () => {
   await call("GET", `${API}/photos/objects/public/a`, undefined, { key: reader });
-  const lines = await waitFor("the access log", async () => {
+  const lines = await waitFor(async () => {
     const { items } = await readJson<Page>(call("GET", `${API}/system-access-logs/objects`)).catch(
       () => ({ items: [] as Page["items"] }),
     );
@@ -588,6 +589,6 @@ test("operations are in the access log, with the identity that did them", async 
       .flatMap(({ text }) => text.split("\n"))
       .filter((line) => line.includes(reader.accessKey) && line.includes('"GetObject"'));
     return found.length > 0 ? found : undefined;
-  });
+  }, "the access log");
   assert.match(lines[0]!, /"bucket":"photos","key":"public\/a"/);
 });

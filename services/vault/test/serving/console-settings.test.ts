@@ -1,10 +1,11 @@
 // Settings of buckets as JSON: conditions, places of faults, limits and rights.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { StoreFolders } from "../../src/disk/files.ts";
 import { readBucketsFile } from "../../src/store/buckets-file.ts";
 import { addReader, callJson, readJson } from "./json-api.ts";
-import { serve, type Serving, waitFor } from "./serving.ts";
+import { serve, type Serving } from "./serving.ts";
 import type { Answer, Ask, Key } from "./s3-client.ts";
 
 const API = "/api/v1/buckets";
@@ -213,10 +214,10 @@ describe("settings", () => {
     };
     const again = JSON.parse(shown.text) as object;
     assert.equal((await call("PUT", path, again)).status, 204);
-    assert.equal(await waitFor("the settings on disk", () => findPassword("one")), "secret-word");
+    assert.equal(await waitFor(() => findPassword("one"), "the settings on disk"), "secret-word");
     const moved = { id: "one", events, stomp: { ...stomp, url: "stomps://evil.example:61614" } };
     assert.equal((await call("PUT", path, { subscriptions: [moved] })).status, 204);
-    await waitFor("the password is gone", () => findPassword("one") === "undefined");
+    await waitFor(() => findPassword("one") === "undefined", "the password is gone");
     await call("DELETE", path);
   });
 

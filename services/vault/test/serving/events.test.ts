@@ -4,7 +4,8 @@ import { createHmac } from "node:crypto";
 import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, describe, test } from "node:test";
-import { serve, waitFor, type Serving } from "./serving.ts";
+import { waitFor } from "@platform/testing/wait";
+import { serve, type Serving } from "./serving.ts";
 
 interface Received {
   headers: IncomingHttpHeaders;
@@ -96,7 +97,7 @@ describe("events", () => {
     const trace = { traceparent: `00-${traceId}-b7ad6b7169203331-01`, tracestate: "vendor=a" };
     await s3.must("PUT", "/photos/a%20b.jpg", { body: "hello", headers: trace });
     await s3.must("DELETE", "/photos/a%20b.jpg");
-    await waitFor("two events", () => received.length >= 2);
+    await waitFor(() => received.length >= 2, "two events");
     const [first, second] = received as [Received, Received];
     assert.ok(isSigned(first, secret) && isSigned(second, secret));
     const traced = received.filter(({ headers }) => headers["tracestate"] === "vendor=a");
@@ -145,7 +146,7 @@ describe("events", () => {
       body: `<NotificationConfiguration><TopicConfiguration><Id>mine</Id><Topic>${url}</Topic><Event>s3:ObjectCreated:*</Event></TopicConfiguration></NotificationConfiguration>`,
     });
     await s3.must("PUT", "/documents/a", { body: "hello" });
-    const event = await waitFor("an event", () => received[0]);
+    const event = await waitFor(() => received[0], "an event");
     const listed = await admin.must("GET", "/api/v1/events/subscriptions?bucket=documents");
     const { subscriptions } = JSON.parse(listed.text) as { subscriptions: { secret: string }[] };
     assert.equal(subscriptions.length, 1);
@@ -172,7 +173,7 @@ describe("events", () => {
     };
     const find = async (bucket: string): Promise<Delivery | undefined> =>
       (await read("?limit=200")).items.find((item) => item.bucket === bucket);
-    await waitFor("a failed try", async () => (await find("tries-a"))?.failed !== 0);
+    await waitFor(async () => (await find("tries-a"))?.failed !== 0, "a failed try");
     const failing = (await find("tries-a"))!;
     assert.deepEqual([failing.id, failing.webhook, failing.waiting], ["hook", url, 1]);
     const [last] = failing.tries;
@@ -186,7 +187,7 @@ describe("events", () => {
     assert.ok(Math.abs(Date.parse(last!.ended_at) - Date.now()) < 60_000 && last!.duration_ms >= 0);
 
     status = 200;
-    await waitFor("the delivery", async () => (await find("tries-a"))?.delivered === 1);
+    await waitFor(async () => (await find("tries-a"))?.delivered === 1, "the delivery");
     const done = (await find("tries-a"))!;
     assert.deepEqual([done.waiting, done.has_more, done.abandoned], [0, false, 0]);
     assert.equal(done.tries[0]!.outcome, "delivered");
@@ -285,7 +286,7 @@ describe("events", () => {
     assert.equal(await remove("one/&="), 204);
     assert.equal(await remove("one/&="), 404);
     await s3.must("PUT", "/shrinking/a", { body: "hello" });
-    const event = await waitFor("an event", () => received[0]);
+    const event = await waitFor(() => received[0], "an event");
     assert.equal(readRecord(event).s3.configurationId, "two");
     assert.equal(await remove("two"), 204);
     const { text } = await s3.must("GET", "/shrinking?notification");
@@ -304,7 +305,7 @@ describe("events", () => {
     await vault.kill();
     status = 200;
     await vault.start();
-    const event = await waitFor("the event", () => received[0]);
+    const event = await waitFor(() => received[0], "the event");
     assert.equal(readRecord(event).s3.object.key, "a");
     assert.equal((await s3.must("GET", "/kept/a")).text, "survives");
   });

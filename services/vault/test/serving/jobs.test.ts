@@ -1,8 +1,9 @@
 // Background work over the admin API: listed, started, followed and cancelled.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { makeBytes } from "../store/fixture.ts";
-import { serve, waitFor, type Serving } from "./serving.ts";
+import { serve, type Serving } from "./serving.ts";
 
 interface Job {
   kind: string;
@@ -35,10 +36,10 @@ async function act(kind: string, action: string): Promise<Job> {
 }
 
 function waitForEnd(kind: string): Promise<Job> {
-  return waitFor(`the end of ${kind}`, async () => {
+  return waitFor(async () => {
     const job = await find(kind);
     return job.state === "idle" ? job : undefined;
-  });
+  }, `the end of ${kind}`);
 }
 
 test("each kind of work is planned, runs on request, and says what it did", async () => {
@@ -64,10 +65,10 @@ test("a scrub shows its progress and is cancelled", async () => {
   for (const key of ["a", "b", "c", "d"])
     await s3.must("PUT", `/large/${key}`, { body: makeBytes(32 * 1024 * 1024) });
   await act("scrub", "start");
-  const running = await waitFor("a file that is done", async () => {
+  const running = await waitFor(async () => {
     const job = await find("scrub");
     return (job.progress?.bytes ?? 0) > 0 ? job : undefined;
-  });
+  }, "a file that is done");
   assert.equal(running.progress!.unit, "files");
   assert.ok(running.progress!.done <= running.progress!.total);
   assert.ok(Math.abs(Date.parse(running.started_at!) - Date.now()) < 60_000);

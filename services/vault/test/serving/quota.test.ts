@@ -2,9 +2,10 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
+import { waitFor } from "@platform/testing/wait";
 import { makeBytes } from "../store/fixture.ts";
 import type { Answer } from "./s3-client.ts";
-import { serve, waitFor, type Serving } from "./serving.ts";
+import { serve, type Serving } from "./serving.ts";
 import { vaultRoot } from "./staged-vault.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
@@ -254,10 +255,10 @@ describe("a quota", () => {
     assert.equal((await put("/gauged/key", 600)).status, 200);
     requireRefused(await put("/gauged/more", 600));
     const read = async () => (await serving.admin.must("GET", "/metrics")).text;
-    const text = await waitFor("the refusal", async () => {
+    const text = await waitFor(async () => {
       const metrics = await read();
       return /errors_total\{code="QuotaExceeded"\} [1-9]/.test(metrics) ? metrics : undefined;
-    });
+    }, "the refusal");
     for (const [name, value] of [
       ["usage_bytes", 600],
       ["usage_objects", 1],

@@ -4,8 +4,9 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { DEFAULT_ACCESS_KEY, DEFAULT_SECRET_KEY } from "../../src/config.ts";
-import { serve, waitFor, type Serving } from "./serving.ts";
+import { serve, type Serving } from "./serving.ts";
 
 const TRACE_ID = "0af7651916cd43dd8448eb211c80319c";
 const PARENT_ID = "b7ad6b7169203331";
@@ -49,8 +50,9 @@ function readLines(of = serving): Line[] {
 test("a request has a line and a span in the trace of its client, without its query", async () => {
   const headers = { traceparent: `00-${TRACE_ID}-${PARENT_ID}-01` };
   await serving.s3.must("PUT", "/log/key?x-id=PutObject", { body: "x", headers });
-  const line = await waitFor("the line", () =>
-    readLines().find(({ trace_id: id, msg }) => id === TRACE_ID && msg === "request"),
+  const line = await waitFor(
+    () => readLines().find(({ trace_id: id, msg }) => id === TRACE_ID && msg === "request"),
+    "the line",
   );
   assert.equal(line.level, "info");
   assert.equal(line["service"], "vault");
@@ -61,14 +63,15 @@ test("a request has a line and a span in the trace of its client, without its qu
   assert.match(line.span_id, /^[0-9a-f]{16}$/);
   assert.notEqual(line.span_id, PARENT_ID);
   assert.ok(Number(line["duration_ms"]) > 0);
-  await waitFor("the span", () => spans.includes(line.span_id));
+  await waitFor(() => spans.includes(line.span_id), "the span");
   for (const text of [TRACE_ID, PARENT_ID, "PUT PutObject"]) assert.ok(spans.includes(text), text);
 });
 
 test("a request without a trace begins one", async () => {
   await serving.s3.must("GET", "/log?list-type=2");
-  const line = await waitFor("the line", () =>
-    readLines().find(({ route }) => route === "ListObjectsV2"),
+  const line = await waitFor(
+    () => readLines().find(({ route }) => route === "ListObjectsV2"),
+    "the line",
   );
   assert.match(line.trace_id, /^[0-9a-f]{32}$/);
 });
@@ -77,7 +80,7 @@ test("an unimplemented request has a line, and is not logged as an error", async
   const headers = { "if-none-match": '"etag"' };
   const answer = await serving.s3.send("PUT", "/log/other", { headers });
   assert.equal(answer.status, 501);
-  const line = await waitFor("the line", () => readLines().find(({ status }) => status === 501));
+  const line = await waitFor(() => readLines().find(({ status }) => status === 501), "the line");
   assert.equal(line.level, "info");
   assert.equal(line["error_code"], "NotImplemented");
   assert.deepEqual(
@@ -94,7 +97,7 @@ test("probes are named in metrics, and have no line", async () => {
   assert.match(text, /^platform_vault_http_requests_total\{operation="Probe".* 2$/m);
   assert.doesNotMatch(text, /operation="Unknown"/);
   await serving.s3.must("HEAD", "/log");
-  await waitFor("a later line", () => readLines().some(({ route }) => route === "HeadBucket"));
+  await waitFor(() => readLines().some(({ route }) => route === "HeadBucket"), "a later line");
   assert.ok(readLines().every(({ path }) => path !== "/healthz" && path !== "/readyz"));
 });
 

@@ -4,8 +4,9 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { makeBytes } from "../store/fixture.ts";
-import { serve, waitFor, type Serving } from "./serving.ts";
+import { serve, type Serving } from "./serving.ts";
 
 interface ScrubAnswer {
   state: string;
@@ -31,10 +32,10 @@ async function scrub({ admin }: Serving): Promise<NonNullable<ScrubAnswer["last"
   const { state, progress } = JSON.parse(started.text) as ScrubAnswer;
   assert.equal(state, "running");
   assert.ok(progress !== null && progress.files_done <= progress.files_total, started.text);
-  return waitFor("the end of the scrub", async () => {
+  return waitFor(async () => {
     const answer = JSON.parse((await admin.send("GET", "/api/v1/scrub")).text) as ScrubAnswer;
     return answer.state === "idle" ? (answer.last ?? undefined) : undefined;
-  });
+  }, "the end of the scrub");
 }
 
 async function readMetric({ admin }: Serving, name: string): Promise<number> {

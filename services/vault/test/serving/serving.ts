@@ -2,11 +2,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { StagedVault, vaultRoot, type VaultLaunch } from "./staged-vault.ts";
 import { S3TestClient } from "./s3-client.ts";
-
-const WAIT_MS = 60_000;
 
 /** A service and its clients. */
 export interface Serving extends AsyncDisposable {
@@ -32,18 +29,4 @@ export async function serve(launch: Partial<VaultLaunch> = {}): Promise<Serving>
       rmSync(scratch, { recursive: true, force: true });
     },
   };
-}
-
-/** Waits until `look` returns a value; fails after a minute. */
-export async function waitFor<T>(
-  what: string,
-  look: () => T | Promise<T>,
-): Promise<NonNullable<T>> {
-  const end = performance.now() + WAIT_MS;
-  for (;;) {
-    const found = await look();
-    if (found !== undefined && found !== null && found !== false) return found;
-    if (performance.now() > end) throw new Error(`not seen within ${WAIT_MS} ms: ${what}`);
-    await sleep(20);
-  }
 }

@@ -6,8 +6,9 @@ import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { signRequest } from "../../src/s3/sigv4/index.ts";
-import { serve, type Serving, waitFor } from "./serving.ts";
+import { serve, type Serving } from "./serving.ts";
 import { vaultRoot } from "./staged-vault.ts";
 
 const MIB = 1024 * 1024;
@@ -87,12 +88,12 @@ for (const drives of [1, 3]) {
       peak = Math.max(peak, bytes);
       return bytes;
     };
-    await waitFor("the readers' connections", async () => {
+    await waitFor(async () => {
       await readUnsent();
       const open = await readMetric(serving, "platform_vault_connections ");
       const dropped = 'platform_vault_slow_readers_total{reason="over_budget"}';
       return open + (await readMetric(serving, dropped)) > readers.length;
-    });
+    }, "the readers' connections");
     for (const kind of Object.keys(KINDS)) {
       const fast = s3.must("GET", `/slow/${kind}`);
       await readUnsent();
@@ -103,7 +104,7 @@ for (const drives of [1, 3]) {
     const grown = readMemory(vault.pid, "VmHWM") - before;
     assert.ok(grown < GROWTH_BYTES_MAX, `grown by ${(grown / MIB).toFixed(0)} MiB`);
     for (const socket of readers) socket.destroy();
-    await waitFor("the readers' memory", async () => (await readUnsent()) === 0);
+    await waitFor(async () => (await readUnsent()) === 0, "the readers' memory");
   });
 }
 
@@ -119,9 +120,9 @@ test("a client that reads below the minimum rate is disconnected and counted, on
   await s3.must("PUT", "/slow/large", { body: Buffer.alloc(OBJECT_BYTES) });
   const open = await readMetric(serving, "platform_vault_connections ");
   const reader = openSlowReader(serving, "/slow/large");
-  await waitFor("the slow reader's end", async () => {
+  await waitFor(async () => {
     return (await readMetric(serving, 'platform_vault_slow_readers_total{reason="slow"}')) === 1;
-  });
+  }, "the slow reader's end");
   assert.equal(await readMetric(serving, "platform_vault_connections "), open);
   reader.destroy();
   assert.equal((await s3.must("GET", "/slow/large")).body.length, OBJECT_BYTES);
@@ -137,17 +138,17 @@ test("connections beyond the limits are closed immediately and counted", async (
   const clients = Array.from({ length: 30 }, () => {
     return connect(serving.vault.port, "127.0.0.1").on("error", () => undefined);
   });
-  await waitFor("refused connections", async () => {
+  await waitFor(async () => {
     const refused = await readMetric(
       serving,
       'platform_vault_connections_refused_total{bound="address"}',
     );
     return refused === 12;
-  });
+  }, "refused connections");
   assert.equal(await readMetric(serving, "platform_vault_connections "), 18);
   for (const client of clients) client.destroy();
-  await waitFor("room", async () => {
+  await waitFor(async () => {
     return (await readMetric(serving, "platform_vault_connections ")) === 0;
-  });
+  }, "room");
   assert.equal((await serving.s3.send("GET", "/")).status, 200);
 });

@@ -7,9 +7,10 @@ import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { signRequest } from "../../src/s3/sigv4/index.ts";
 import type { Key } from "./s3-client.ts";
-import { serve, waitFor, type Serving } from "./serving.ts";
+import { serve, type Serving } from "./serving.ts";
 import { vaultRoot } from "./staged-vault.ts";
 
 const MIB = 1024 * 1024;
@@ -121,8 +122,8 @@ for (const [drives, cases] of [
         );
         try {
           await waitFor(
-            "the slow bodies",
             async () => (await readStagingBytes(serving)) >= clients,
+            "the slow bodies",
           );
           await Promise.all([
             putPromptly(serving, vaultRoot, 1_000),
@@ -144,9 +145,9 @@ for (const [drives, cases] of [
         } finally {
           for (const { socket } of slow) socket.destroy();
         }
-        await waitFor("memory of clients that are gone", async () => {
+        await waitFor(async () => {
           return (await readStagingBytes(serving)) === 0;
-        });
+        }, "memory of clients that are gone");
       });
     }
   });

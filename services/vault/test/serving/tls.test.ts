@@ -8,8 +8,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { connect } from "node:tls";
+import { waitFor } from "@platform/testing/wait";
 import { signRequest } from "../../src/s3/sigv4/index.ts";
-import { serve, waitFor } from "./serving.ts";
+import { serve } from "./serving.ts";
 import { vaultRoot } from "./staged-vault.ts";
 
 const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
@@ -66,11 +67,11 @@ test(
     assert.equal(await readCommonName(port), "first");
     await assert.rejects(serving.s3.send("GET", "/secure"));
     writeFileSync(cert, "half of it");
-    await waitFor("the warning", () => serving.vault.output.includes("certificate is invalid"));
+    await waitFor(() => serving.vault.output.includes("certificate is invalid"), "the warning");
     assert.equal(await readCommonName(port), "first");
     issue(folder, "second");
     for (const one of [port, adminPort]) {
-      await waitFor("the new certificate", async () => (await readCommonName(one)) === "second");
+      await waitFor(async () => (await readCommonName(one)) === "second", "the new certificate");
     }
     assert.equal(await send(port, "HEAD", "/secure"), 200);
   },

@@ -20,8 +20,9 @@ import {
   UploadPartCommand,
 } from "@aws-sdk/client-s3";
 import { fromWebToken } from "@aws-sdk/credential-provider-web-identity";
+import { waitFor } from "@platform/testing/wait";
 import { presignTarget } from "../../src/s3/sigv4/index.ts";
-import { serve, waitFor, type Serving } from "./serving.ts";
+import { serve, type Serving } from "./serving.ts";
 import type { Answer } from "./s3-client.ts";
 
 const SECRET = "a secret of more than thirty-two bytes";
@@ -568,11 +569,13 @@ test("keys end within 2 s of the end of their session, their user, or their clie
     await look();
     const startedMs = performance.now();
     revoked.push(revocation);
-    const error = await waitFor("the end of the key", () =>
-      look().then(
-        () => undefined,
-        (thrown: { name: string }) => thrown,
-      ),
+    const error = await waitFor(
+      () =>
+        look().then(
+          () => undefined,
+          (thrown: { name: string }) => thrown,
+        ),
+      "the end of the key",
     );
     assert.equal(error.name, "ExpiredToken");
     const elapsedMs = performance.now() - startedMs;
@@ -587,11 +590,13 @@ test("keys survive a restart and a crash; ended ones stay ended even while ident
   const lasting = await getKey({ sid: "lasting", session_exp: now() + 7_200 });
   const ended = await getKey({ sid: "short" });
   revoked.push({ kind: "sid", value: "short" });
-  await waitFor("the end of the key", () =>
-    put(connect(ended), "main/ada/r").then(
-      () => undefined,
-      () => true,
-    ),
+  await waitFor(
+    () =>
+      put(connect(ended), "main/ada/r").then(
+        () => undefined,
+        () => true,
+      ),
+    "the end of the key",
   );
   isFeedUp = false;
   const { vault } = serving;
@@ -603,16 +608,16 @@ test("keys survive a restart and a crash; ended ones stay ended even while ident
     const issued = await getKey({ sid: "fresh" });
     await put(connect(issued), "main/ada/r");
   }
-  const ready = await waitFor("the warning", async () => {
+  const ready = await waitFor(async () => {
     const { status, text } = await serving.s3.send("GET", "/readyz", { key: null });
     return text.includes("revocations") ? { status, text } : undefined;
-  });
+  }, "the warning");
   assert.equal(ready.status, 200, "storage serves on");
   isFeedUp = true;
-  await waitFor("the end of the warning", async () => {
+  await waitFor(async () => {
     const { text } = await serving.s3.send("GET", "/readyz", { key: null });
     return !text.includes("revocations");
-  });
+  }, "the end of the warning");
 });
 
 test("a torn record of a crash and a damaged one cost only themselves", async () => {

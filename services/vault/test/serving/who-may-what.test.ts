@@ -6,12 +6,13 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { STORAGE_SCOPES } from "../../src/access/authorizer.ts";
 import type { Operation } from "../../src/s3/context.ts";
 import { OPERATIONS } from "../../src/s3/operations.ts";
 import { readJson } from "./json-api.ts";
 import type { Answer, Key } from "./s3-client.ts";
-import { serve, waitFor, type Serving } from "./serving.ts";
+import { serve, type Serving } from "./serving.ts";
 
 const SECRET = "a secret of more than thirty-two bytes";
 const ISSUER = "http://identity.test";
@@ -222,10 +223,10 @@ test("every operation admits callers with its rights, and refuses all others", a
     ({ name }) => name !== "PostObject" && name !== "AssumeRoleWithWebIdentity",
   );
   for (const principal of [short, ended, gone]) {
-    await waitFor(`the end of: ${principal.name}`, async () => {
+    await waitFor(async () => {
       const { status } = await serving.s3.send("GET", `/${BUCKET}`, principal);
       return status !== 200;
-    });
+    }, `the end of: ${principal.name}`);
   }
   const differences: string[] = [];
   for (const principal of principals) {

@@ -17,6 +17,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
 import { createLogger } from "@platform/kernel/log";
+import { waitFor } from "@platform/testing/wait";
 import { openStore, type StoreOptions } from "../../src/open-store.ts";
 import type { Store } from "../../src/object-store.ts";
 import { defer, makeBytes, makeFolder, owner, put, read } from "../store/fixture.ts";
@@ -25,7 +26,6 @@ const KIB = 1024;
 const MIB = 1024 * KIB;
 /** One body of each kind: in the index, in a segment, in shards of one stripe, and of several stripes with an odd end. */
 const SIZES = { small: 5_000, middle: 200 * KIB, large: 1.2 * MIB, long: 3 * MIB + 12_345 };
-const WAIT_MS = 30_000;
 
 const pattern = makeBytes(SIZES.long + 1_000);
 
@@ -81,11 +81,7 @@ async function checkAll(store: Store, rounds: readonly number[]): Promise<void> 
 }
 
 async function waitUntil(store: Store, isReached: () => boolean, what: string): Promise<void> {
-  const end = performance.now() + WAIT_MS;
-  while (!isReached()) {
-    assert.ok(performance.now() < end, `${what}: ${JSON.stringify(store.listDrives())}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  await waitFor(isReached, () => `${what}: ${JSON.stringify(store.listDrives())}`);
 }
 
 const states = (store: Store) => store.listDrives().map(({ state }) => state);

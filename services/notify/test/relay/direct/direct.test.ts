@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { systemClock } from "@platform/kernel/time";
+import { waitFor } from "@platform/testing/wait";
 import { allowsExchanger, parseStsPolicy, StsPolicies } from "../../../src/relay/direct/mta-sts.ts";
 import { startDnsServer, type Zone } from "../../dns-server.ts";
 import { startSink, type SinkOptions } from "../../sink.ts";
-import { startStage, until } from "../../stage.ts";
+import { startStage } from "../../stage.ts";
 
 const OPEN: { close(): Promise<void> }[] = [];
 after(async () => {
@@ -71,9 +72,9 @@ describe("direct delivery", () => {
     assert.equal((await send("ada@c.example")).status, 202);
     dns.zone["c.example"] = { A: ["127.0.0.1"] };
     stage.advance(10 * 60_000);
-    await until(async () => {
+    await waitFor(async () => {
       await stage.refill();
-      return sink.accepted.length === 1 || undefined;
+      return sink.accepted.length === 1;
     });
   });
 

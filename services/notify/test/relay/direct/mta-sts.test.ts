@@ -8,8 +8,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { SMTPServer } from "smtp-server";
+import { waitFor } from "@platform/testing/wait";
 import { startDnsServer } from "../../dns-server.ts";
-import { startStage, until, type Stage } from "../../stage.ts";
+import { startStage, type Stage } from "../../stage.ts";
 
 /** The policy is at port 443 (RFC 8461 section 3.3): an address of its own keeps the port free for others. */
 const POLICY_HOST = "127.84.61.1";
@@ -81,7 +82,7 @@ function send(stage: Stage) {
 }
 
 async function readDeferral(stage: Stage, id: string): Promise<string> {
-  return until(async () => {
+  return waitFor(async () => {
     const { body } = await stage.call("GET", `/api/v1/messages/${id}`);
     return body.recipients[0].detail ?? undefined;
   });

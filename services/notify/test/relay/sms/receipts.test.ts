@@ -4,8 +4,9 @@ import { createHash, createHmac } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, describe, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { startHookServer } from "../../receiver.ts";
-import { STAGE_KINDS, startStageOn, until, type Stage } from "../../stage.ts";
+import { STAGE_KINDS, startStageOn, type Stage } from "../../stage.ts";
 
 const OPEN: { close(): Promise<void> | void }[] = [];
 after(async () => {
@@ -74,7 +75,7 @@ for (const kind of STAGE_KINDS) {
       assert.equal(delivered.length, 1);
       assert.equal(delivered[0].recipient, SMS.to);
       await stage.callWebhooks();
-      await until(() => hooks.requests[0]);
+      await waitFor(() => hooks.requests[0]);
       await stage.callWebhooks();
       assert.equal(hooks.requests.length, 1);
       assert.equal(hooks.requests[0]!.body.data.message_id, id);

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, describe, test } from "node:test";
-import { STAGE_KINDS, startStage, startStageOn, until, type Stage } from "../../stage.ts";
+import { waitFor } from "@platform/testing/wait";
+import { STAGE_KINDS, startStage, startStageOn, type Stage } from "../../stage.ts";
 
 const OPEN: { close(): Promise<void> | void }[] = [];
 
@@ -89,7 +90,7 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       assert.equal(waiting.body.recipients[0].code, 503);
       stage.advance(61_000);
       await stage.refill();
-      const found = await until(async () => {
+      const found = await waitFor(async () => {
         const answer = await stage.call("GET", path);
         return answer.body.status === "sent" ? answer : undefined;
       });
@@ -354,7 +355,7 @@ describe("bounds", () => {
     // The relay is paused when the SMS becomes due.
     const mail = { to: "ada@example.org", subject: "Hello", text: "Hello" };
     for (let count = 0; count < 5; count += 1) await stage.call("POST", "/api/v1/send", mail);
-    await until(async () => {
+    await waitFor(async () => {
       await stage.refill();
       return gateway.requests[0];
     });

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { findFreePort } from "@platform/kernel/testing";
 import { connectAsync, type MqttClient } from "mqtt";
+import { waitFor } from "@platform/testing/wait";
 import { startPulseProcess, type PulseProcess } from "../../fixture/pulse-process.ts";
 
 const KILLS = Number(process.env["PLATFORM_MQTT_KILLS"] ?? 2);
@@ -38,16 +39,16 @@ for (const qos of [1, 2] as const) {
       const publishing = Promise.all(Array.from({ length: 8 }, publish));
       for (let kill = 0; kill < KILLS; kill++) {
         const before = acknowledged.length;
-        await waitUntil(() => acknowledged.length > before + 20);
+        await waitFor(() => acknowledged.length > before + 20);
         await new Promise((resolve) => setTimeout(resolve, BETWEEN_KILLS_MS * Math.random()));
         await pulse.kill();
         await pulse.start();
       }
       const before = acknowledged.length;
-      await waitUntil(() => acknowledged.length > before + 20);
+      await waitFor(() => acknowledged.length > before + 20);
       stopped.abort();
       await publishing;
-      await waitUntil(() => acknowledged.every((text) => received.has(text)));
+      await waitFor(() => acknowledged.every((text) => received.has(text)));
       const twice = [...received].filter(([, count]) => count > 1);
       t.diagnostic(
         `QoS ${qos}, ${KILLS} kills: ${acknowledged.length} acknowledged, 0 lost, ${twice.length} repeated`,
@@ -68,12 +69,4 @@ async function connectClient(t: TestContext, { mqttPort }: PulseProcess, clientI
   client.on("error", () => undefined);
   t.after(() => client.endAsync(true));
   return client;
-}
-
-async function waitUntil(isTrue: () => boolean, timeoutMs = 40_000): Promise<void> {
-  const deadline = performance.now() + timeoutMs;
-  while (!isTrue()) {
-    assert.ok(performance.now() < deadline, "what was expected has not happened in time");
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
 }

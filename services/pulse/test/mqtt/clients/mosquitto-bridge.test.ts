@@ -10,6 +10,7 @@ import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { findFreePort } from "@platform/kernel/testing";
 import { connectAsync, type MqttClient } from "mqtt";
+import { waitFor } from "@platform/testing/wait";
 import { startPulseProcess } from "../../fixture/pulse-process.ts";
 
 /** Messages in each direction. */
@@ -17,6 +18,8 @@ const MESSAGES = Number(process.env["PLATFORM_MQTT_BRIDGE_MESSAGES"] ?? 200);
 const IS_LONG = process.env["PLATFORM_MQTT_BRIDGE_MESSAGES"] !== undefined;
 /** Messages on their way: Mosquitto drops those beyond 1 000 (`max_queued_messages`) while its peer is away. */
 const WINDOW = 100;
+/** The bridge connects again after up to a minute. */
+const BRIDGE_MS = 90_000;
 const SERVER = "/usr/sbin/mosquitto";
 const isRequired = process.env["PLATFORM_TEST_PEERS"] === "required";
 const skip = existsSync(SERVER) || isRequired ? false : "mosquitto is not installed";
@@ -33,7 +36,7 @@ class Mosquitto {
 
   async start(): Promise<void> {
     this.#child = spawn(SERVER, ["-c", this.#file], { stdio: "ignore" });
-    await waitUntil(async () => {
+    await waitFor(async () => {
       const socket = connect({ port: this.port, host: "127.0.0.1" });
       const isThere = await once(socket, "connect").then(
         () => true,
@@ -41,7 +44,7 @@ class Mosquitto {
       );
       socket.destroy();
       return isThere;
-    });
+    }, "a listener");
   }
 
   /** Ends it as an operator would: it saves its queues. */
@@ -107,18 +110,26 @@ async function sendAcross(from: Side, to: Side, name: string, count: number, onM
   let oldest = 0;
   const published: Promise<unknown>[] = [];
   for (let index = 0; index < count; index++) {
-    await waitUntil(() => {
-      while (oldest < index && isThere(oldest)) oldest++;
-      return index - oldest < WINDOW;
-    });
+    await waitFor(
+      () => {
+        while (oldest < index && isThere(oldest)) oldest++;
+        return index - oldest < WINDOW;
+      },
+      "room in the window",
+      BRIDGE_MS,
+    );
     published.push(publish(from.client, topic, String(index)));
     onMessage();
   }
   await Promise.all(published);
-  await waitUntil(() => {
-    while (oldest < count && isThere(oldest)) oldest++;
-    return oldest === count;
-  });
+  await waitFor(
+    () => {
+      while (oldest < count && isThere(oldest)) oldest++;
+      return oldest === count;
+    },
+    "all messages",
+    BRIDGE_MS,
+  );
 }
 
 /** Publishes; again if the client gives up because the connection breaks while it resends earlier messages. */
@@ -196,18 +207,14 @@ test(
 
 /** The bridge has connected and subscribed when a message of each side has come to the other. */
 async function waitForBridge(ours: Side, theirs: Side): Promise<void> {
-  await waitUntil(async () => {
-    await ours.client.publishAsync("bridged/probe", "ours", { qos: 1 });
-    await theirs.client.publishAsync("bridged/probe", "theirs", { qos: 1 });
-    await sleep(100);
-    return ours.received.has("bridged/probe theirs") && theirs.received.has("bridged/probe ours");
-  });
-}
-
-async function waitUntil(isTrue: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 90_000;
-  while (!(await isTrue())) {
-    assert.ok(performance.now() < deadline, "what was expected has not happened in time");
-    await sleep(10);
-  }
+  await waitFor(
+    async () => {
+      await ours.client.publishAsync("bridged/probe", "ours", { qos: 1 });
+      await theirs.client.publishAsync("bridged/probe", "theirs", { qos: 1 });
+      await sleep(100);
+      return ours.received.has("bridged/probe theirs") && theirs.received.has("bridged/probe ours");
+    },
+    "probes over the bridge",
+    BRIDGE_MS,
+  );
 }
