@@ -1,19 +1,16 @@
 // Every service as a process: certificates are replaced under load, and SIGHUP stops none.
 import assert from "node:assert/strict";
-import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { makeCertificate, opensslSkip as skip } from "@platform/testing/certificates";
 import { waitFor } from "@platform/testing/wait";
 import { type StagedProcess, stageProcess } from "../stage/process.ts";
 import { Client, HTTP, KAFKA, MQTT, type Protocol, SMTP, STOMP } from "./listeners.ts";
 
-const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
-const isRequired = process.env["PLATFORM_TEST_PEERS"] === "required";
-const skip = hasOpenssl || isRequired ? false : "openssl is not installed (Debian: openssl)";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const START_MS = 180_000;
 /** Two seconds, on a busy machine. */
@@ -133,12 +130,9 @@ function listServices(): Service[] {
 
 /** Makes a self-signed certificate, and replaces the files of the services one after the other. */
 function issue(name: string): void {
-  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
-  const draft = (end: string): string => join(folder, `draft.${end}`);
-  const files = ["-keyout", draft("key"), "-out", draft("crt")];
-  const args = ["req", "-x509", ...key, "-days", "2", "-subj", `/CN=${name}`, ...files];
-  execFileSync("openssl", args, { stdio: ["ignore", "ignore", "pipe"] });
-  for (const end of ["key", "crt"]) renameSync(draft(end), join(folder, `tls.${end}`));
+  const made = makeCertificate(folder, "draft", { subject: `/CN=${name}` });
+  renameSync(made.key, join(folder, "tls.key"));
+  renameSync(made.cert, join(folder, "tls.crt"));
 }
 
 async function startService(service: Service): Promise<Running> {

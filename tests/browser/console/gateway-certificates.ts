@@ -1,11 +1,11 @@
 // Certificates of the gateway in Chromium: their end, by shape, word and colour, and the chosen one.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { chromiumSkip } from "@platform/kernel/testing";
+import { makeCertificate } from "@platform/testing/certificates";
 import { checkPage, HOSTILE, LOOKS, takePicture } from "./chromium.ts";
 import { ask, joinGateway, openGateway, type Gateway } from "./gateway-alone.ts";
 
@@ -15,17 +15,13 @@ const folder = mkdtempSync(join(tmpdir(), "console-certificates-"));
 
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Writes a self-signed certificate that is valid for some days. */
-function makeCertificate(name: string, days: number): string {
-  const file = join(folder, `${name}.pem`);
-  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-keyout", "/dev/null"];
-  const subject = ["-subj", `/CN=${name}/O=${HOSTILE.slice(0, 20).replaceAll("/", "")}`];
-  const names = ["-addext", `subjectAltName=DNS:${name}.example,DNS:www.${name}.example`];
-  const options = ["-nodes", "-days", String(days), "-out", file];
-  execFileSync("openssl", ["req", "-x509", ...key, ...subject, ...names, ...options], {
-    stdio: "ignore",
-  });
-  return file;
+const organization = HOSTILE.slice(0, 20).replaceAll("/", "");
+
+/** Writes a certificate with two names and a hostile organization. */
+function makeHostile(name: string, days: number): string {
+  const subject = `/CN=${name}/O=${organization}`;
+  const names = `DNS:${name}.example,DNS:www.${name}.example`;
+  return makeCertificate(folder, name, { subject, names, days }).cert;
 }
 
 /** The gateway with two certificates that end on different days. */
@@ -35,7 +31,7 @@ async function joinWithCertificates(): Promise<Gateway> {
     ["/long", 400],
     ["/soon", 5],
   ] as const) {
-    const root_ca_path = makeCertificate(prefix.slice(1), days);
+    const root_ca_path = makeHostile(prefix.slice(1), days);
     await ask(gate, "POST", "/routes", { prefix, root_ca_path, target: "https://127.0.0.1:9" });
   }
   return gate;

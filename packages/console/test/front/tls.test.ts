@@ -1,6 +1,5 @@
 // Certificates of services: verified, except on this machine.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:https";
@@ -10,6 +9,7 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { WebSocketServer } from "ws";
 import type { LiveMessage } from "@platform/console/contract";
+import { makeCertificate } from "@platform/testing/certificates";
 import { TOKEN } from "../stage.ts";
 import { start } from "./front-stage.ts";
 
@@ -17,13 +17,7 @@ import { start } from "./front-stage.ts";
 async function startTlsService(t: TestContext) {
   const folder = mkdtempSync(join(tmpdir(), "console-tls-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
-  const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
-  const subject = ["-subj", "/CN=mail.example.com", "-days", "1"];
-  execFileSync(
-    "openssl",
-    ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, ...subject],
-    { stdio: "ignore" },
-  );
+  const { key, cert } = makeCertificate(folder, "mail.example.com");
   const seen: string[] = [];
   const server = createServer(
     { key: readFileSync(key), cert: readFileSync(cert) },

@@ -4,14 +4,15 @@ import { after, before, describe, test } from "node:test";
 import { type AddressInfo, connect as connectTcp } from "node:net";
 import { type ConnectionOptions, type TLSSocket, connect, createServer } from "node:tls";
 
-import { type Authority, createAuthority, withoutOpenssl } from "../rig/certificates.ts";
+import { opensslSkip } from "@platform/testing/certificates";
+import { type Authority, createAuthority } from "../rig/certificates.ts";
 import { runtimes, startProxy } from "../rig/proxy.ts";
 import { ask, RawClient, startUpstream } from "../rig/raw.ts";
 
 const CLOSE = "Host: a\r\nConnection: close\r\n\r\n";
 
 for (const runtime of runtimes) {
-  describe(`TLS on ${runtime}`, { skip: withoutOpenssl }, () => {
+  describe(`TLS on ${runtime}`, { skip: opensslSkip }, () => {
     let authority: Authority;
     let ca: string;
     let fallback: [string, string];

@@ -1,6 +1,6 @@
 // Certificates on the disk: replaced whole and by halves, swapped, removed, and unusable ones.
 import assert from "node:assert/strict";
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { X509Certificate } from "node:crypto";
 import {
   copyFileSync,
@@ -23,10 +23,7 @@ import {
   pickCertificateFiles,
   readCertificatePair,
 } from "@platform/kernel/tls";
-
-const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
-const isRequired = process.env["PLATFORM_TEST_PEERS"] === "required";
-const skip = hasOpenssl || isRequired ? false : "openssl is not installed (Debian: openssl)";
+import { makeCertificate, opensslSkip as skip } from "@platform/testing/certificates";
 
 /** Has the pairs `one` and `two`, and `locked.key` with a passphrase. */
 let made: string;
@@ -34,19 +31,12 @@ let made: string;
 before(() => {
   made = mkdtempSync(join(tmpdir(), "tls-made-"));
   if (skip !== false) return;
-  for (const name of ["one", "two"]) makePair(name);
+  for (const name of ["one", "two"]) makeCertificate(made, name);
   const locked = ["-aes256", "-passout", "pass:secret", "-out", join(made, "locked.key")];
   execFileSync("openssl", ["pkey", "-in", join(made, "one.key"), ...locked]);
 });
 
 after(() => rmSync(made, { recursive: true, force: true }));
-
-function makePair(name: string): void {
-  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
-  const files = ["-keyout", join(made, `${name}.key`), "-out", join(made, `${name}.crt`)];
-  const args = ["req", "-x509", ...key, "-days", "2", "-subj", `/CN=${name}`, ...files];
-  execFileSync("openssl", args, { stdio: ["ignore", "ignore", "pipe"] });
-}
 
 /** A folder with the pair `one`, as `used.crt` and `used.key`, and the log of a watch. */
 function arrange(context: TestContext) {

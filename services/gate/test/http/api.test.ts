@@ -1,6 +1,5 @@
 // The API's resources over a control plane whose changes go to a list instead of threads.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +9,7 @@ import { loadConfig } from "@platform/kernel/config";
 import { createEmbeddedLifecycle } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
 import { systemClock } from "@platform/kernel/time";
+import { makeCertificate } from "@platform/testing/certificates";
 import { type GateConfig, gateDefinition } from "../../src/config/document.ts";
 import { checkLoaded } from "../../src/config/load.ts";
 import { AccessControl } from "../../src/access/access-control.ts";
@@ -778,22 +778,23 @@ test("each certificate in use is listed once with its routes, and needs attentio
   const folder = mkdtempSync(join(tmpdir(), "gate-certificates-"));
   context.after(() => rmSync(folder, { recursive: true, force: true }));
   const at = (name: string): string => join(folder, name);
-  makeCertificate(folder, "front", 400, "DNS:front.test,DNS:*.front.test,IP:192.0.2.1");
-  makeCertificate(folder, "client", 5, "DNS:client.test");
-  makeCertificate(folder, "one", 500, "DNS:one.test");
-  makeCertificate(folder, "two", 600, "DNS:two.test");
-  const bundle = ["one", "two"].map((name) => readFileSync(at(`${name}.pem`), "utf8")).join("");
+  const names = "DNS:front.test,DNS:*.front.test,IP:192.0.2.1";
+  makeCertificate(folder, "front", { days: 400, names });
+  makeCertificate(folder, "client", { days: 5, names: "DNS:client.test" });
+  makeCertificate(folder, "one", { days: 500, names: "DNS:one.test" });
+  makeCertificate(folder, "two", { days: 600, names: "DNS:two.test" });
+  const bundle = ["one", "two"].map((name) => readFileSync(at(`${name}.crt`), "utf8")).join("");
   writeFileSync(at("ca.pem"), bundle);
   // The chain ends before the certificate itself.
-  const front = readFileSync(at("front.pem"), "utf8") + readFileSync(at("client.pem"), "utf8");
+  const front = readFileSync(at("front.crt"), "utf8") + readFileSync(at("client.crt"), "utf8");
   writeFileSync(at("chain.pem"), front);
   const mutual = {
     target: "https://127.0.0.1:9443",
-    client_cert_path: at("client.pem"),
-    client_key_path: at("client-key.pem"),
+    client_cert_path: at("client.crt"),
+    client_key_path: at("client.key"),
     root_ca_path: at("ca.pem"),
   };
-  const tls = { tls_cert: at("front.pem"), tls_key: at("front-key.pem") };
+  const tls = { tls_cert: at("front.crt"), tls_key: at("front.key") };
   const routes = [{ prefix: "/a", ...mutual }, { prefix: "/b", host: "b.test", ...mutual }, shop];
   const { call, controller, rewrite } = await makeGate(context, { ...tls, routes });
   const { status, json, text } = await call("GET", "/api/v1/admin/certificates", undefined, READER);
@@ -808,7 +809,7 @@ test("each certificate in use is listed once with its routes, and needs attentio
   ]);
   const [first, client] = json.items;
   assert.deepEqual(first.names, ["front.test", "*.front.test", "192.0.2.1"]);
-  assert.deepEqual([first.routes, first.file], [[], at("front.pem")]);
+  assert.deepEqual([first.routes, first.file], [[], at("front.crt")]);
   assert.ok(first.days_left >= 398 && first.days_left <= 400);
   assert.match(first.fingerprint_sha256, /^([0-9A-F]{2}:){31}[0-9A-F]{2}$/);
   assert.deepEqual(client.routes, ["/a", "b.test/b"]);
@@ -838,12 +839,3 @@ test("each certificate in use is listed once with its routes, and needs attentio
   assert.equal(chained?.status, "expiring");
   assert.match(chained?.detail ?? "", /CN=client of its chain ends at/);
 });
-
-function makeCertificate(folder: string, name: string, days: number, names: string): void {
-  const key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes".split(" ");
-  const files = ["-keyout", `${name}-key.pem`, "-out", `${name}.pem`];
-  const subject = ["-subj", `/CN=${name}`, "-addext", `subjectAltName=${names}`];
-  const args = ["req", "-x509", ...key, "-days", String(days), ...subject, ...files];
-  const made = spawnSync("openssl", args, { cwd: folder });
-  assert.equal(made.status, 0, made.stderr.toString());
-}

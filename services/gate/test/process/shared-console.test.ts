@@ -4,12 +4,11 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { findFreePort } from "@platform/kernel/testing";
 import { WebSocket } from "ws";
+import { makeCertificate, opensslSkip } from "@platform/testing/certificates";
 import { waitFor } from "@platform/testing/wait";
-import { makeAuthority, makeCertificate, opensslSkip } from "../fixture/certificates.ts";
 import { openConsolePage } from "../fixture/console-page.ts";
 import { makeFolder, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { CLIENT_ID, startIssuer } from "../fixture/oidc-issuer.ts";
@@ -283,15 +282,12 @@ for (const runtime of runtimesOfRules) {
     { skip: opensslSkip },
     async (t) => {
       const folder = makeFolder(t);
-      makeAuthority(folder, "ours");
-      makeCertificate(folder, "gateway", "ours");
-      const files = ["gateway.pem", "gateway-key.pem"].map((name) => join(folder, name));
-      const { gate, port } = await start(
-        t,
-        startAlone(t, { tls_cert: files[0], tls_key: files[1] }),
-      );
+      const ours = makeCertificate(folder, "ours");
+      const names = "DNS:localhost";
+      const { cert, key } = makeCertificate(folder, "gateway", { names, authority: ours });
+      const { gate, port } = await start(t, startAlone(t, { tls_cert: cert, tls_key: key }));
       assert.deepEqual(Object.keys(gate.ports), ["https"]);
-      const ca = readFileSync(join(folder, "ours.pem"), "utf8");
+      const ca = readFileSync(ours.cert, "utf8");
       const origin = `https://localhost:${port}`;
       const { ask } = openConsolePage({ port, origin, ca });
       const login = await ask("/console/login", { method: "POST", body: OPERATOR });

@@ -1,27 +1,17 @@
 // The gateway as a process with TLS: a renewed certificate is taken up by a reload, a broken one is not.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { type TLSSocket, connect } from "node:tls";
+import { makeCertificate, opensslSkip as skip } from "@platform/testing/certificates";
 import { waitFor } from "@platform/testing/wait";
-import { opensslSkip as skip } from "../fixture/certificates.ts";
 import { makeFolder, runtimes, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 
-function makeCertificate(folder: string, name: string, keyName = "key.pem"): void {
-  const args = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -addext".split(
-    " ",
-  );
-  const files = ["-keyout", join(folder, keyName), "-out", join(folder, "cert.pem")];
-  const made = spawnSync("openssl", [
-    ...args,
-    `subjectAltName=DNS:${name}`,
-    "-subj",
-    `/CN=${name}`,
-    ...files,
-  ]);
-  assert.equal(made.status, 0, made.stderr.toString());
+/** Replaces `cert.crt` and its key by those of a name. */
+function replaceCertificate(folder: string, name: string): void {
+  makeCertificate(folder, "cert", { subject: `/CN=${name}`, names: `DNS:${name}` });
 }
 
 function openConnection(port: number): Promise<TLSSocket> {
@@ -47,26 +37,27 @@ for (const runtime of runtimesOfRules) {
     },
     async (context) => {
       const folder = makeFolder(context);
-      makeCertificate(folder, "one.test");
+      replaceCertificate(folder, "one.test");
       const gate = await startGate(context, {
         runtime,
         folder,
-        config: { tls_cert: join(folder, "cert.pem"), tls_key: join(folder, "key.pem") },
+        config: { tls_cert: join(folder, "cert.crt"), tls_key: join(folder, "cert.key") },
       });
       assert.equal(await readName(gate.port), "one.test");
       const open = await openConnection(gate.port);
 
-      makeCertificate(folder, "two.test");
+      replaceCertificate(folder, "two.test");
       gate.signal("SIGHUP");
       await gate.waitForLine((line) => line.msg === "configuration reloaded");
       assert.equal(await readName(gate.port), "two.test");
 
-      makeCertificate(folder, "three.test", "another-key.pem");
+      const { cert } = makeCertificate(folder, "three.test");
+      copyFileSync(cert, join(folder, "cert.crt"));
       gate.signal("SIGHUP");
       const refusal = await gate.waitForLine((line) => /nothing has changed/.test(line.msg));
       assert.match(
         String(refusal["reason"]),
-        /tls_cert: the key in .*\.pem does not belong to the certificate in .*cert\.pem/,
+        /tls_cert: the key in .*cert\.key does not belong to the certificate in .*cert\.crt/,
       );
       assert.equal(await readName(gate.port), "two.test");
 
@@ -80,15 +71,15 @@ for (const runtime of runtimesOfRules) {
 
 test("a session resumes at every worker, also after a reload", { skip }, async (context) => {
   const folder = makeFolder(context);
-  makeCertificate(folder, "one.test");
+  replaceCertificate(folder, "one.test");
   const [runtime] = runtimes;
   const gate = await startGate(context, {
     runtime: runtime!,
     folder,
     config: {
       workers: 2,
-      tls_cert: join(folder, "cert.pem"),
-      tls_key: join(folder, "key.pem"),
+      tls_cert: join(folder, "cert.crt"),
+      tls_key: join(folder, "cert.key"),
     },
   });
   /** Asks once, and returns whether the session was resumed and the next ticket. */
@@ -121,7 +112,7 @@ test("a session resumes at every worker, also after a reload", { skip }, async (
         ({ ticket } = next);
       }
       if (name === "one.test") continue;
-      makeCertificate(folder, "one.test");
+      replaceCertificate(folder, "one.test");
       const reloads = gate.lines().filter(({ msg }) => msg === "configuration reloaded").length;
       gate.signal("SIGHUP");
       await waitFor(

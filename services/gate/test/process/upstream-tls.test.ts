@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { TLSSocket } from "node:tls";
-import { makeAuthority, makeCertificate, opensslSkip as skip } from "../fixture/certificates.ts";
+import { makeCertificate, opensslSkip as skip } from "@platform/testing/certificates";
 import {
   type GateProcess,
   makeFolder,
@@ -22,9 +22,9 @@ async function startUpstream(context: TestContext, folder: string, identity: str
   const requests: string[] = [];
   const server = createServer(
     {
-      key: read(`${identity}-key.pem`),
-      cert: read(`${identity}.pem`),
-      ca: read("ours.pem"),
+      key: read(`${identity}.key`),
+      cert: read(`${identity}.crt`),
+      ca: read("ours.crt"),
       requestCert: true,
       rejectUnauthorized: true,
       keepAliveTimeout: 120_000,
@@ -79,28 +79,31 @@ for (const runtime of runtimesOfRules) {
     { skip },
     async (context) => {
       const folder = makeFolder(context);
-      makeAuthority(folder, "ours");
-      makeAuthority(folder, "foreign");
+      const ours = makeCertificate(folder, "ours");
+      const foreign = makeCertificate(folder, "foreign");
+      const names = "DNS:localhost";
       for (const name of ["backend", "gateway", "one", "two"]) {
-        makeCertificate(folder, name, "ours");
+        makeCertificate(folder, name, { names, authority: ours });
       }
-      for (const name of ["stranger", "impostor"]) makeCertificate(folder, name, "foreign");
+      for (const name of ["stranger", "impostor"]) {
+        makeCertificate(folder, name, { names, authority: foreign });
+      }
       const upstream = await startUpstream(context, folder, "backend");
       const impostor = await startUpstream(context, folder, "impostor");
       const path = (name: string): string => join(folder, name);
       const use = (name: string): void => {
-        copyFileSync(path(`${name}.pem`), path("client.pem"));
-        copyFileSync(path(`${name}-key.pem`), path("client-key.pem"));
+        copyFileSync(path(`${name}.crt`), path("client.crt"));
+        copyFileSync(path(`${name}.key`), path("client.key"));
       };
       use("one");
-      const root_ca_path = path("ours.pem");
+      const root_ca_path = ours.cert;
       const client = {
-        client_cert_path: path("client.pem"),
-        client_key_path: path("client-key.pem"),
+        client_cert_path: path("client.crt"),
+        client_key_path: path("client.key"),
       };
       const stranger = {
-        client_cert_path: path("stranger.pem"),
-        client_key_path: path("stranger-key.pem"),
+        client_cert_path: path("stranger.crt"),
+        client_key_path: path("stranger.key"),
       };
       const target = upstream.url;
       const gate = await startGate(context, {
@@ -108,8 +111,8 @@ for (const runtime of runtimesOfRules) {
         folder,
         config: {
           workers: 1,
-          tls_cert: path("gateway.pem"),
-          tls_key: path("gateway-key.pem"),
+          tls_cert: path("gateway.crt"),
+          tls_key: path("gateway.key"),
           routes: [
             { prefix: "/", target, root_ca_path, ...client },
             { prefix: "/without", target, root_ca_path },
@@ -141,7 +144,7 @@ for (const runtime of runtimesOfRules) {
       assert.equal(await reload(gate), "configuration reloaded");
       assert.deepEqual(await ask(gate, "/a", ca), { status: 200, body: "two" });
 
-      copyFileSync(path("one-key.pem"), path("client-key.pem"));
+      copyFileSync(path("one.key"), path("client.key"));
       assert.match(await reload(gate), /nothing has changed/);
       assert.deepEqual(await ask(gate, "/a", ca), { status: 200, body: "two" });
     },

@@ -1,10 +1,10 @@
 // Bad input on the inbound port: smuggling, injected commands, limits, hostile MIME.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
+import { makeCertificate } from "@platform/testing/certificates";
 import { waitFor } from "@platform/testing/wait";
 import { LineEndingCheck } from "../../src/inbound/line-endings.ts";
 import { matchesPattern } from "../../src/inbound/pattern.ts";
@@ -78,23 +78,7 @@ describe("SMTP smuggling", () => {
 });
 
 describe("STARTTLS", () => {
-  const key = join(FOLDER, "key.pem");
-  const cert = join(FOLDER, "cert.pem");
-  execFileSync(
-    "openssl",
-    [
-      "req",
-      "-x509",
-      "-newkey",
-      "rsa:2048",
-      "-nodes",
-      "-days",
-      "2",
-      "-subj",
-      "/CN=notify.test",
-    ].concat(["-keyout", key, "-out", cert]),
-    { stdio: "ignore" },
-  );
+  const { key, cert } = makeCertificate(FOLDER, "notify.test");
   const settings = { inbound_tls_cert: cert, inbound_tls_key: key };
 
   test("mail arrives over TLS, and the trace says so", async () => {

@@ -1,37 +1,22 @@
 // TLS and authentication at a relay: STARTTLS, implicit TLS, verified certificates, passwords.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { after, before, describe, test } from "node:test";
+import { after, describe, test } from "node:test";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
+import { makeCertificate } from "@platform/testing/certificates";
 import { startSink } from "../sink.ts";
 import { startStage, type Stage } from "../stage.ts";
 
 const MAIL = { to: "ada@example.org", subject: "Hello", text: "Hello" };
 const folder = mkdtempSync(join(tmpdir(), "notify-tls-"));
-const cert = join(folder, "cert.pem");
-const key = join(folder, "key.pem");
+const { cert, key } = makeCertificate(folder, "localhost", { names: "DNS:localhost" });
 const OPEN: { close(): Promise<void> }[] = [];
 
-before(() => {
-  const kind = [
-    "-newkey",
-    "ec",
-    "-pkeyopt",
-    "ec_paramgen_curve:prime256v1",
-    "-nodes",
-    "-days",
-    "2",
-  ];
-  const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
-  const args = ["req", "-x509", ...kind, "-keyout", key, "-out", cert, ...subject];
-  execFileSync("openssl", args, { stdio: "ignore" });
-});
 after(async () => {
   for (const one of OPEN.toReversed()) await one.close();
   rmSync(folder, { recursive: true, force: true });

@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { request } from "node:https";
-import { join } from "node:path";
 import { test } from "node:test";
 import { WebSocket } from "ws";
+import { makeCertificate } from "@platform/testing/certificates";
 import { EventReader } from "../fixture/event-reader.ts";
 import { startPulseHere } from "../fixture/pulse-here.ts";
 import { assemble, shorten } from "../fixture/transforms.ts";
@@ -145,20 +144,7 @@ test("a browser may send its token in the query, and pages of other origins cann
 
 test("with a certificate the HTTP listener uses TLS", async (t) => {
   const folder = (await import("../store/fixture.ts")).makeFolder(t);
-  const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
-  const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
-  const args = [
-    "req",
-    "-x509",
-    "-newkey",
-    "ec",
-    "-pkeyopt",
-    "ec_paramgen_curve:prime256v1",
-    "-nodes",
-    "-days",
-    "2",
-  ];
-  execFileSync("openssl", [...args, "-keyout", key, "-out", cert, ...subject], { stdio: "ignore" });
+  const { key, cert } = makeCertificate(folder, "localhost", { names: "DNS:localhost" });
   const pulse = await startPulseHere(t, { TLS_CERT_FILE: cert, TLS_KEY_FILE: key });
   assert.ok(pulse.isTls, "the listener is reported as https");
   const asked = request({

@@ -1,6 +1,6 @@
 // Authentication of Kafka clients: SASL PLAIN and SCRAM, TLS, tenants.
 import assert from "node:assert/strict";
-import { execFile, execFileSync, spawnSync } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { createHash, createHmac, pbkdf2Sync } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,6 +9,7 @@ import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import * as platformatic from "@platformatic/kafka";
 import { Kafka, logLevel } from "kafkajs";
+import { makeCertificate } from "@platform/testing/certificates";
 import { ERROR_CODES } from "../../src/kafka/protocol/error-codes.ts";
 import {
   apiVersions,
@@ -261,12 +262,7 @@ describe("real clients", () => {
 
 test("TLS connections use the same protocol", async () => {
   const folder = mkdtempSync(join(tmpdir(), "pulse-tls-"));
-  const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
-  const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"];
-  const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-  execFileSync("openssl", ["req", "-x509", ...kind, "-keyout", key, "-out", cert, ...subject], {
-    stdio: "ignore",
-  });
+  const { key, cert } = makeCertificate(folder, "localhost", { names: "IP:127.0.0.1" });
   const tls = { key: readFileSync(key), cert: readFileSync(cert) };
   await using secure = await KafkaStage.open({ tls });
   const client = await secure.connect({ ca: tls.cert });

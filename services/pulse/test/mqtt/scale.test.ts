@@ -1,7 +1,7 @@
 // Floods of connections, and many subscriptions and sessions: memory is bounded, excess is refused, others are not disturbed.
 // PLATFORM_MQTT_SCALE=100000 runs the long form.
 import assert from "node:assert/strict";
-import { execFile, execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { connect as connectPlain, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { promisify } from "node:util";
 import { findFreePort } from "@platform/kernel/testing";
+import { makeCertificate } from "@platform/testing/certificates";
 import { waitFor } from "@platform/testing/wait";
 import { startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
 import { mqttPacket, RawClient } from "./client.ts";
@@ -118,10 +119,7 @@ for (const [name, bytes] of [
 test("a flood of TLS handshakes that are never finished is bounded", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "pulse-mqtt-flood-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
-  const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
-  const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-  const files = ["-keyout", key, "-out", cert, "-subj", "/CN=localhost"];
-  execFileSync("openssl", ["req", "-x509", ...kind, ...files], { stdio: "ignore" });
+  const { key, cert } = makeCertificate(folder, "localhost");
   const tlsPort = await findFreePort();
   const { pulse, connect } = await start(t, {
     PLATFORM_PULSE_MQTT_TLS_ADDR: `127.0.0.1:${tlsPort}`,

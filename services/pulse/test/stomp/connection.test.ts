@@ -1,6 +1,5 @@
 // Connections: versions, credentials, heart-beats, faults of clients, limits.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect as connectTcp } from "node:net";
 import { tmpdir } from "node:os";
@@ -8,6 +7,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
+import { makeCertificate } from "@platform/testing/certificates";
 import { PulseHere, startPulseHere } from "../fixture/pulse-here.ts";
 import { startPulseProcess } from "../fixture/pulse-process.ts";
 import { makeToken, startFeed } from "../fixture/tokens.ts";
@@ -338,12 +338,7 @@ test("a page of another site may not use the rights of this machine", async () =
 });
 
 test("with a certificate the listener speaks TLS", async (t) => {
-  const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
-  const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"];
-  const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-  execFileSync("openssl", ["req", "-x509", ...kind, "-keyout", key, "-out", cert, ...subject], {
-    stdio: "ignore",
-  });
+  const { key, cert } = makeCertificate(folder, "localhost", { names: "IP:127.0.0.1" });
   const secure = await startPulseHere(t, { TLS_CERT_FILE: cert, TLS_KEY_FILE: key });
   const client = await StompClient.connect(secure.stompPort, "1.2", {}, { ca: readFileSync(cert) });
   t.after(() => client.close());

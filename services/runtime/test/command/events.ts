@@ -1,23 +1,17 @@
 // Events of buckets reach messaging over STOMP, without anything to configure.
 import assert from "node:assert/strict";
-import { execFile, execFileSync } from "node:child_process";
-import { join } from "node:path";
+import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
+import { makeCertificate } from "@platform/testing/certificates";
 import { find, makeFolder } from "../fixture/platform-process.ts";
 import { joinPlatform, readCredentials, startPlatform, stopPlatform } from "./running-platform.ts";
 
-/** A certificate for localhost that signs itself, as the environment of messaging. */
-function makeCertificate(): Record<string, string> {
-  const folder = makeFolder();
-  const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
-  const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-  const name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
-  const files = ["-keyout", key, "-out", cert];
-  execFileSync("openssl", ["req", "-x509", "-days", "2", ...kind, ...name, ...files], {
-    stdio: "ignore",
-  });
+/** A certificate for localhost, as the environment of messaging. */
+function makeTlsSettings(): Record<string, string> {
+  const names = "DNS:localhost,IP:127.0.0.1";
+  const { cert, key } = makeCertificate(makeFolder(), "localhost", { names });
   return { PLATFORM_PULSE_TLS_CERT_FILE: cert, PLATFORM_PULSE_TLS_KEY_FILE: key };
 }
 
@@ -28,7 +22,7 @@ async function curl(...args: string[]): Promise<string> {
 
 for (const [title, start] of [
   ["", joinPlatform],
-  [" with a certificate", () => startPlatform(["--only", "storage,messaging"], makeCertificate())],
+  [" with a certificate", () => startPlatform(["--only", "storage,messaging"], makeTlsSettings())],
 ] as const) {
   test(`a subscription with the URL stomp://platform publishes to a topic of messaging${title}`, async () => {
     const platform = await start();

@@ -1,11 +1,11 @@
 // TLS of the relay: certificates by name, hot reload, encrypted clients.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
 import { request } from "node:https";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { connect } from "node:tls";
+import { makeCertificate } from "@platform/testing/certificates";
 import { waitFor } from "@platform/testing/wait";
 import { dialRelay } from "../../src/client/dial.ts";
 import { Cleanup, startLocal } from "../fixture/stage.ts";
@@ -13,33 +13,6 @@ import { makeFolder, runProgram } from "../fixture/programs.ts";
 
 const cleanup = new Cleanup();
 after(() => cleanup.run());
-
-function makeCertificate(folder: string, name: string, hosts: readonly string[]): void {
-  const names = hosts.map((host) => `DNS:${host}`).join(",");
-  execFileSync(
-    "openssl",
-    [
-      "req",
-      "-x509",
-      "-newkey",
-      "ec",
-      "-pkeyopt",
-      "ec_paramgen_curve:prime256v1",
-      "-nodes",
-      "-days",
-      "2",
-      "-subj",
-      `/CN=${name}`,
-      "-addext",
-      `subjectAltName=${names}`,
-      "-keyout",
-      join(folder, `${name}.key`),
-      "-out",
-      join(folder, `${name}.crt`),
-    ],
-    { stdio: "ignore" },
-  );
-}
 
 /** Common name of the certificate that the relay shows for a server name. */
 function readCertificateName(port: number, servername: string): Promise<string> {
@@ -57,8 +30,8 @@ test("the wildcard certificate, those of custom domains, and renewed ones are se
   const folder = makeFolder(cleanup);
   const custom = join(folder, "custom");
   mkdirSync(custom);
-  makeCertificate(folder, "wildcard", ["localhost", "*.localhost"]);
-  makeCertificate(custom, "shop.example", ["shop.example"]);
+  makeCertificate(folder, "wildcard", { names: "DNS:localhost,DNS:*.localhost" });
+  makeCertificate(custom, "shop.example", { names: "DNS:shop.example" });
   const relay = runProgram(
     cleanup,
     [
@@ -120,7 +93,7 @@ test("the wildcard certificate, those of custom domains, and renewed ones are se
     outgoing.end();
   });
   assert.equal(text, "https");
-  makeCertificate(folder, "renewed", ["localhost", "*.localhost"]);
+  makeCertificate(folder, "renewed", { names: "DNS:localhost,DNS:*.localhost" });
   copyFileSync(join(folder, "renewed.key"), join(folder, "wildcard.key"));
   copyFileSync(join(folder, "renewed.crt"), join(folder, "wildcard.crt"));
   relay.child.kill("SIGHUP");
@@ -130,7 +103,7 @@ test("the wildcard certificate, those of custom domains, and renewed ones are se
 
 test("a client does not connect to a relay whose certificate it cannot verify", async () => {
   const folder = makeFolder(cleanup);
-  makeCertificate(folder, "own", ["localhost"]);
+  makeCertificate(folder, "own", { names: "DNS:localhost" });
   const relay = runProgram(
     cleanup,
     [

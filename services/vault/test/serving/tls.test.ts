@@ -1,6 +1,5 @@
 // Both listeners over TLS, with a certificate that is renewed while they run.
 import assert from "node:assert/strict";
-import { execFileSync, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
@@ -8,21 +7,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { connect } from "node:tls";
+import { makeCertificate, opensslSkip as skip } from "@platform/testing/certificates";
 import { waitFor } from "@platform/testing/wait";
 import { signRequest } from "../../src/s3/sigv4/index.ts";
 import { serve } from "./serving.ts";
 import { vaultRoot } from "./staged-vault.ts";
-
-const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
-const isRequired = process.env["PLATFORM_TEST_PEERS"] === "required";
-const skip = hasOpenssl || isRequired ? false : "openssl is not installed (Debian: openssl)";
-
-function issue(folder: string, name: string): void {
-  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
-  const files = ["-keyout", join(folder, "tls.key"), "-out", join(folder, "tls.pem")];
-  const args = ["req", "-x509", ...key, "-days", "2", "-subj", `/CN=${name}`, ...files];
-  execFileSync("openssl", args, { stdio: ["ignore", "ignore", "pipe"] });
-}
 
 async function readCommonName(port: number): Promise<unknown> {
   const socket = connect({ port, host: "127.0.0.1", rejectUnauthorized: false });
@@ -57,8 +46,8 @@ test(
   async (t) => {
     const folder = mkdtempSync(join(tmpdir(), "vault-tls-"));
     t.after(() => rmSync(folder, { recursive: true, force: true }));
-    issue(folder, "first");
-    const [cert, key] = [join(folder, "tls.pem"), join(folder, "tls.key")];
+    const issue = (name: string) => makeCertificate(folder, "tls", { subject: `/CN=${name}` });
+    const { cert, key } = issue("first");
     const env = { PLATFORM_VAULT_TLS_CERT: cert, PLATFORM_VAULT_TLS_KEY: key };
     await using serving = await serve({ folder, env });
     const { port, adminPort } = serving.vault;
@@ -69,7 +58,7 @@ test(
     writeFileSync(cert, "half of it");
     await waitFor(() => serving.vault.output.includes("certificate is invalid"), "the warning");
     assert.equal(await readCommonName(port), "first");
-    issue(folder, "second");
+    issue("second");
     for (const one of [port, adminPort]) {
       await waitFor(async () => (await readCommonName(one)) === "second", "the new certificate");
     }

@@ -1,11 +1,11 @@
 // Hostile text in every field of the gateway, identity, storage and the runtime: shown, never run.
-import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
 import { chromiumSkip } from "@platform/kernel/testing";
+import { makeCertificate } from "@platform/testing/certificates";
 import type { Platform } from "../../../identity/platform.ts";
 import { openPlatform } from "../chromium.ts";
 import { checkHarmless, checkScreen, poison, stopPoison } from "./hostile.ts";
@@ -44,22 +44,14 @@ before(async () => {
   const open = { auth: { type: "none" }, target };
   await platform.addRoute({ ...open, prefix: "/cached", cache_ttl_seconds: 60, access_log: true });
   await platform.ask("/cached/anything");
-  await platform.addRoute({ ...open, prefix: "/sealed", root_ca_path: makeCertificate() });
+  const { cert: root_ca_path } = makeCertificate(folder, "sealed", { days: 400 });
+  await platform.addRoute({ ...open, prefix: "/sealed", root_ca_path });
   await platform.gateway("POST", "/api/v1/admin/api-keys", { name: "shop", tenant: "main" });
 });
 
 after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
-
-/** Writes a certificate of an authority. */
-function makeCertificate(): string {
-  const file = join(folder, "ca.pem");
-  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-keyout", "/dev/null"];
-  const options = ["-nodes", "-days", "400", "-subj", "/CN=sealed", "-out", file];
-  execFileSync("openssl", ["req", "-x509", ...key, ...options], { stdio: "ignore" });
-  return file;
-}
 
 test("each screen shows hostile text as it is", { skip: chromiumSkip }, async (t) => {
   const console = await openPlatform(t, browser, platform);

@@ -1,6 +1,5 @@
 // MTA-STS from end to end: the policy comes from an HTTPS server, and decides about TLS and mail exchangers.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -8,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { SMTPServer } from "smtp-server";
+import { makeCertificate } from "@platform/testing/certificates";
 import { waitFor } from "@platform/testing/wait";
 import { startDnsServer } from "../../dns-server.ts";
 import { startStage, type Stage } from "../../stage.ts";
@@ -15,17 +15,12 @@ import { startStage, type Stage } from "../../stage.ts";
 /** The policy is at port 443 (RFC 8461 section 3.3): an address of its own keeps the port free for others. */
 const POLICY_HOST = "127.84.61.1";
 const folder = mkdtempSync(join(tmpdir(), "notify-sts-"));
-const cert = join(folder, "cert.pem");
-const key = join(folder, "key.pem");
+const { cert, key } = makeCertificate(folder, "a.example", {
+  names: "DNS:mta-sts.a.example,DNS:mx.a.example",
+});
 const OPEN: { close(): unknown }[] = [];
 let policy = "";
 
-const names = "subjectAltName=DNS:mta-sts.a.example,DNS:mx.a.example";
-const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-const subject = ["-days", "2", "-subj", "/CN=a.example", "-addext", names];
-execFileSync("openssl", ["req", "-x509", ...kind, "-keyout", key, "-out", cert, ...subject], {
-  stdio: "ignore",
-});
 const web = createServer({ key: readFileSync(key), cert: readFileSync(cert) }, (_, response) =>
   response.writeHead(200, { "Content-Type": "text/plain" }).end(policy),
 );

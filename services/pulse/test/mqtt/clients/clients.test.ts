@@ -1,6 +1,6 @@
 // Real clients: mosquitto's programs, paho-mqtt, mqtt (npm) over TCP, TLS and WebSocket, and a page in Chromium.
 import assert from "node:assert/strict";
-import { execFile, execFileSync, spawnSync } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -14,6 +14,7 @@ import { chromiumSkip, findFreePort, startChromium } from "@platform/kernel/test
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { connectAsync, type IPublishPacket } from "mqtt";
+import { makeCertificate } from "@platform/testing/certificates";
 import { startPulseHere } from "../../fixture/pulse-here.ts";
 
 const run = promisify(execFile);
@@ -88,25 +89,8 @@ test("paho-mqtt", { skip: skipWithout(hasPaho, "python3-paho-mqtt") }, async (t)
 test("mqtt (npm) over TCP, TLS and WebSocket, with request and response", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "pulse-mqtt-tls-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
-  const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
-  const kind = [
-    "-newkey",
-    "ec",
-    "-pkeyopt",
-    "ec_paramgen_curve:prime256v1",
-    "-nodes",
-    "-days",
-    "1",
-  ];
-  const subject = [
-    "-subj",
-    "/CN=localhost",
-    "-addext",
-    "subjectAltName=DNS:localhost,IP:127.0.0.1",
-  ];
-  execFileSync("openssl", ["req", "-x509", ...kind, "-keyout", key, "-out", cert, ...subject], {
-    stdio: "ignore",
-  });
+  const names = "DNS:localhost,IP:127.0.0.1";
+  const { key, cert } = makeCertificate(folder, "localhost", { names });
   const tlsPort = await findFreePort();
   const secure = await startPulseHere(t, {
     PLATFORM_PULSE_MQTT_TLS_ADDR: `127.0.0.1:${tlsPort}`,
