@@ -21,8 +21,9 @@ const LONG_MINUTES = 600;
 const HELP = `usage: npm test [-- OPTIONS] [FILTER...]
        npm run test:long [-- OPTIONS] [FILTER...]
 
-Runs the test files whose path contains one of the filters, or all of them. Services that tests start as processes run from
-their sources; with PLATFORM_FORM=built in their built form, which is written if it is out of date.
+Runs the test files whose path contains one of the filters, or all of them. Services that tests start as processes run in
+their built form in a run of all files, and from their sources otherwise; PLATFORM_FORM=built or source chooses. The built
+form is written if it is out of date.
 
   --long            the long forms of kill rounds, crash states and soaks only
   --jobs N          files to run at the same time (default: as many as keep the cores busy, by their recorded costs)
@@ -113,9 +114,10 @@ function buildConsole(): void {
   if (status !== 0) fail("the console's page could not be built: npm run build:console");
 }
 
-/** The form in which tests start services, the same for all files. */
+/** The form in which tests start services, the same for all files: by default that of users in a run of all files. */
 function chooseForm(): "built" | "source" {
-  if (process.env["PLATFORM_FORM"] !== "built") return "source";
+  const byDefault = filters.length === 0 ? "built" : "source";
+  if ((process.env["PLATFORM_FORM"] || byDefault) !== "built") return "source";
   process.env["PLATFORM_FORM"] = "";
   if (findBuilt("@platform/runtime/main") !== undefined) return "built";
   const { status } = spawnSync(process.execPath, ["services/runtime/src/build/build-services.ts"], {
