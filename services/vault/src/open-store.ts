@@ -28,6 +28,7 @@ import { IndexWriter } from "./transaction/writer.ts";
 import { BodyOpener } from "./store/body.ts";
 import { type ServiceEnvironment } from "./store/object-service.ts";
 import { PointReader } from "./query/point-reader.ts";
+import { RecentRows } from "./query/recent-rows.ts";
 import { Store } from "./object-store.ts";
 
 /** Options of a store; all but the folder have defaults. */
@@ -106,10 +107,12 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     const { logBytesMax = LOG_BYTES_MAX } = options;
     const toReplica = (slot: number) => ({ slot, path: drives.all[slot]!.folders.index });
     const startReserves = current.map((slot) => openStartReserve(toReplica(slot).path));
+    const recent = new RecentRows();
     const writer = await IndexWriter.open({
       replicas: current.map(toReplica),
       ...(drives.isErasureCoded ? { replicasMin: drives.parity + 1 } : {}),
       waitingMax: WAITING_WRITES_MAX,
+      watcher: recent,
       limits: {
         pendingEventsMax: options.pendingEventsMax ?? 100_000,
         bucketsMax: options.bucketsMax ?? 10_000,
@@ -141,7 +144,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       quarantineBytesMax: options.quarantineBytesMax ?? 10 * 1024 * MIB,
     });
     for (const drive of drives.present) clearStaging(drive);
-    const points = new PointReader(index);
+    const points = new PointReader(index, recent);
     const bodies = new BodyOpener(blobs, points, options.keys);
     const bucketsFile = new BucketsFile(new StoreFolders(options.dataDir).buckets);
     const environment: ServiceEnvironment = {

@@ -21,6 +21,7 @@ import type { BlobPart, BlobRecord } from "../model/blob.ts";
 import { StoreError } from "../model/store-error.ts";
 import type { BucketUsage } from "../model/usage.ts";
 import type { BucketState } from "../transaction/writer-context.ts";
+import type { RecentRows } from "./recent-rows.ts";
 
 /** A version that was found. */
 export interface FoundVersion {
@@ -84,11 +85,17 @@ const VERSION_WITH_BLOB = buildQuery(
 /** Finds versions and blobs. */
 export class PointReader {
   readonly #index: IndexConnection;
+  readonly #recent: RecentRows;
+  // The copy of the index that the recent rows were read from.
+  #source: IndexConnection["database"];
   /** Rows that did not match their seal. */
   damagedRows = 0;
 
-  constructor(index: IndexConnection) {
+  /** `recent` must follow all groups that are written to the index. */
+  constructor(index: IndexConnection, recent: RecentRows) {
     this.#index = index;
+    this.#recent = recent;
+    this.#source = index.database;
   }
 
   /** The version. Throws `NoSuchKey`, `NoSuchVersion`, or `MethodNotAllowed` for a delete marker. */
@@ -103,13 +110,19 @@ export class PointReader {
 
   #require(
     query: VersionQuery,
-    { id, bucket }: BucketState,
+    state: BucketState,
     key: string,
     versionId: string | undefined,
   ): StoredVersion {
+    const recent = this.#findRecent(state, key);
+    if (recent !== undefined && (versionId === undefined || versionId === recent.row.version)) {
+      return recent;
+    }
+    const { id, bucket } = state;
     const keyBytes = encodeKey(key);
-    const current = this.#find(query.current, id, keyBytes);
+    const current = recent ?? this.#find(query.current, id, keyBytes);
     if (current !== undefined && (versionId === undefined || versionId === current.row.version)) {
+      if (query === VERSION_WITH_BLOB) this.#recent.keep(state, key, current);
       return current;
     }
     const where = { bucket: bucket.name, key };
@@ -129,6 +142,15 @@ export class PointReader {
       );
     }
     return { ...found, isLatest: false };
+  }
+
+  // Another copy of the index may lack a group that was never acknowledged.
+  #findRecent(state: BucketState, key: string): StoredVersion | undefined {
+    const { database } = this.#index;
+    if (database === this.#source) return this.#recent.find(state, key);
+    this.#source = database;
+    this.#recent.clear();
+    return undefined;
   }
 
   #find(

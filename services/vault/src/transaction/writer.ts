@@ -4,6 +4,7 @@ import { StoreError } from "../model/store-error.ts";
 import type { Operation, OperationResult } from "./operations.ts";
 import { Replica, type ReplicaResult } from "./replica.ts";
 import { copyIndex } from "../index/snapshot.ts";
+import type { GroupWatcher } from "./group-watcher.ts";
 import type { IndexTotals, WriterLimits } from "./writer-context.ts";
 import type { GroupRequest, GroupResponse, Outcome, WriterReady } from "./writer-messages.ts";
 
@@ -28,6 +29,7 @@ export interface IndexWriterOptions {
   limits: WriterLimits;
   /** Operations that may wait; more are refused with `SlowDown`. */
   waitingMax: number;
+  watcher?: GroupWatcher;
 }
 
 interface Capture {
@@ -55,6 +57,7 @@ export class IndexWriter {
   readonly #waitingMax: number;
   readonly #replicasMin: number;
   readonly #isAlone: boolean;
+  readonly #watcher: GroupWatcher | undefined;
   #replicas: Replica[];
   #commit: number;
   #sequence: number;
@@ -73,6 +76,7 @@ export class IndexWriter {
     this.#replicasMin = options.replicasMin ?? 1;
     this.#limits = options.limits;
     this.#waitingMax = options.waitingMax;
+    this.#watcher = options.watcher;
     this.ready = replicas[0]!.ready;
     this.drivesBehind = [...new Set(replicas.flatMap(({ ready }) => ready.drivesBehind))];
     this.totals = this.ready.totals;
@@ -204,6 +208,7 @@ export class IndexWriter {
       sequence: this.#sequence,
     };
     this.#keep(request);
+    this.#watcher?.begin(request.operations);
     void Promise.all(replicas.map((replica) => replica.run(request))).then((results) =>
       this.#settle(replicas, results),
     );
@@ -255,8 +260,7 @@ export class IndexWriter {
   }
 
   #finish(response: GroupResponse): void {
-    const settled = this.#running;
-    this.#running = [];
+    const settled = this.#takeRunning();
     this.totals = response.totals;
     this.#sequence = response.sequence;
     this.commits += 1;
@@ -271,8 +275,16 @@ export class IndexWriter {
 
   #failRunning(reason: string): void {
     const error = new StoreError("InternalError", `The index cannot be written: ${reason}`);
-    for (const waiter of this.#running.splice(0)) waiter.reject(error);
+    for (const waiter of this.#takeRunning()) waiter.reject(error);
     this.#tellIdle();
+  }
+
+  // Before anyone is answered.
+  #takeRunning(): Waiter[] {
+    const settled = this.#running;
+    this.#running = [];
+    this.#watcher?.end();
+    return settled;
   }
 
   #refuse(reason: string): void {

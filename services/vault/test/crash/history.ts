@@ -12,9 +12,10 @@ export type OperationKind =
   | "delete"
   | "contest";
 
-/** A line of a workload. `end` with a code is a refusal. */
+/** A line of a workload. `end` with a code is a refusal, `stale` a read that showed a replaced or deleted object. */
 export type HistoryLine =
   | { at: "ready" }
+  | { at: "stale"; path: string; found: string; allowed: readonly string[] }
   | { at: "begin"; operation: number; bucket: string; key: string; kind: OperationKind }
   | { at: "end"; operation: number; versionId?: string; code?: string };
 
@@ -46,7 +47,9 @@ export async function judge(
   lines: readonly HistoryLine[],
   base: ReadonlyMap<string, string>,
 ): Promise<{ wrong: string[]; state: Map<string, string> }> {
-  const wrong: string[] = [];
+  const wrong = lines
+    .filter((line) => line.at === "stale")
+    .map(({ path, found, allowed }) => `${path} was read as ${found}, allowed: ${allowed.join()}`);
   const state = new Map(base);
   for (const [path, operations] of groupByKey(lines)) {
     const [first] = operations;
@@ -76,7 +79,7 @@ function groupByKey(lines: readonly HistoryLine[]): Map<string, Operation[]> {
   const byNumber = new Map<number, Operation>();
   const byKey = new Map<string, Operation[]>();
   for (const line of lines) {
-    if (line.at === "ready") continue;
+    if (line.at === "ready" || line.at === "stale") continue;
     if (line.at === "end") {
       const operation = byNumber.get(line.operation);
       if (operation !== undefined) operation.end = line;
@@ -148,7 +151,7 @@ async function judgeVersions(
 }
 
 /** The number of the operation whose body is stored completely, `nothing`, or the violation. */
-async function readState(
+export async function readState(
   store: Store,
   bucket: string,
   key: string,

@@ -1,4 +1,5 @@
-// A writer that is killed at any moment loses nothing that it has acknowledged. VAULT_KILL_ROUNDS=200 runs the long form.
+// A writer that is killed at any moment loses nothing that it has acknowledged, and until then its readers see nothing older
+// than that. VAULT_KILL_ROUNDS=200 runs the long form.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, renameSync } from "node:fs";
@@ -25,6 +26,9 @@ test(`kill -9 during random work, ${onOneDrive} times: everything acknowledged i
   context.diagnostic(`${acknowledged} operations were acknowledged`);
   assert.ok(acknowledged > onOneDrive);
 });
+
+/** Readers of each key. */
+const READERS = 2;
 
 /** Events of a drive around a kill. */
 const FATES = [
@@ -102,7 +106,8 @@ async function runUntilKilled(
   meanwhile: (afterMs: number) => Promise<void>,
 ): Promise<HistoryLine[]> {
   const workload = join(import.meta.dirname, "workload.ts");
-  const child = spawn(process.execPath, [workload, root, `${drives}`, `${seed}`], {
+  const options = [`${drives}`, `${seed}`, "1000000", `${READERS}`];
+  const child = spawn(process.execPath, [workload, root, ...options], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const afterMs = 30 + ((seed * 37) % 300);

@@ -3,10 +3,10 @@ import { writeSync } from "node:fs";
 import { createLogger } from "@platform/kernel/log";
 import { StoreError } from "../../src/model/store-error.ts";
 import type { Store } from "../../src/object-store.ts";
-import { type HistoryLine, makeBody, type OperationKind } from "./history.ts";
+import { FULL, type HistoryLine, makeBody, type OperationKind, readState } from "./history.ts";
 import { openTestStore } from "./stores.ts";
 
-const [root = "", drivesText = "1", seedText = "1", operationsText = "1000000"] =
+const [root = "", drivesText = "1", seedText = "1", operationsText = "1000000", readersText = "0"] =
   process.argv.slice(2);
 
 /** Small sizes, so that a short recorded run has bodies in the index, in segments and in files. */
@@ -45,6 +45,9 @@ if (store.buckets.require("versioned").versioning === "Unset") {
 }
 writeSync(1, `${JSON.stringify({ at: "ready" } satisfies HistoryLine)}\n`);
 
+/** Errors of operations that have changed nothing. */
+const REFUSALS = new Set(["PreconditionFailed", "NoSuchKey", FULL]);
+
 const over = new AbortController();
 const upkeep = keepUp(over.signal);
 await Promise.all([
@@ -69,22 +72,49 @@ async function keepUp(signal: AbortSignal): Promise<void> {
 // One writer per key: its contents are known at any moment, except for the operation in progress.
 async function workAlone(bucket: string, key: string): Promise<void> {
   let etag = await findEtag(bucket, key);
+  const timeline: Timeline = { states: [await readState(store, bucket, key)], acknowledged: 0 };
+  for (let left = Number(readersText); left > 0; left -= 1) void readAlways(bucket, key, timeline);
   while (left > 0) {
     left -= 1;
     const kind = chooseKind(etag);
     const operation = (nextOperation += 1);
+    const before = timeline.states.at(-1)!;
+    timeline.states.push(kind === "delete" ? "nothing" : `${operation}`);
     tell({ at: "begin", operation, bucket, key, kind });
     try {
       const result = await run(store, bucket, key, kind, operation, etag);
       etag = result?.etag;
+      timeline.acknowledged = timeline.states.length - 1;
       tell({
         at: "end",
         operation,
         ...(result === undefined ? {} : { versionId: result.versionId }),
       });
     } catch (error) {
-      tell({ at: "end", operation, code: describe(error) });
+      const code = describe(error);
+      timeline.states.push(before);
+      if (REFUSALS.has(code)) timeline.acknowledged = timeline.states.length - 1;
+      tell({ at: "end", operation, code });
     }
+  }
+}
+
+/** The state of a key after each operation, oldest first; later ones than `acknowledged` may or may not be visible. */
+interface Timeline {
+  states: string[];
+  acknowledged: number;
+}
+
+// Reports reads of a state from before the last operation that was acknowledged when the read began.
+async function readAlways(bucket: string, key: string, timeline: Timeline): Promise<void> {
+  while (!over.signal.aborted) {
+    const from = timeline.acknowledged;
+    const found = await readState(store, bucket, key);
+    const allowed = timeline.states.slice(from);
+    if (!allowed.includes(found) && !over.signal.aborted) {
+      tell({ at: "stale", path: `${bucket}/${key}`, found, allowed });
+    }
+    await new Promise(setImmediate);
   }
 }
 

@@ -1,0 +1,49 @@
+// The rows that a group of operations may change, for those who keep copies of rows.
+import type { Operation } from "./operations.ts";
+
+/**
+ * Follows the groups on their way to the disk, one at a time. From `begin` to `end` it is unknown whether readers of the
+ * index see the rows before or after the group; nothing has been acknowledged before `end`.
+ */
+export interface GroupWatcher {
+  begin(operations: readonly Operation[]): void;
+  end(): void;
+}
+
+/** The live row that an operation may change or remove: of one key, or those of a whole bucket. */
+export interface ChangedRow {
+  bucket: string;
+  key?: string;
+}
+
+/** The live rows that an operation may change; `undefined` if there are none. */
+export function findChangedRow(operation: Operation): ChangedRow | undefined {
+  switch (operation.type) {
+    case "put":
+      return operation.object;
+    case "delete":
+    case "completeUpload":
+      return operation.request;
+    case "attribute":
+      return operation.address;
+    case "deleteBucket":
+      return { bucket: operation.bucket };
+    // A blob that moves to another segment keeps its version, but the row of the blob changes: `RecentRows` keeps none of
+    // these.
+    case "moveBlob":
+    // Parts are not live before their upload is completed.
+    case "createUpload":
+    case "putPart":
+    case "abortUpload":
+    case "forgetUploads":
+    case "createBucket":
+    case "configureBucket":
+    case "acknowledgeEvents":
+    case "forgetGarbage":
+    case "markDrive":
+    case "confirm":
+      return undefined;
+    default:
+      return operation satisfies never;
+  }
+}
