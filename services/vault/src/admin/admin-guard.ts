@@ -4,7 +4,7 @@ import { createBearerGuard, type Guard, type HeaderReader } from "@platform/kern
 import type { Caller, TokenVerifier } from "@platform/kernel/identity";
 import type { Caller as StorageCaller } from "../access/authorizer.ts";
 import { S3Error } from "../model/s3-error.ts";
-import { hashHex, parseQuery, type SignatureVerifier } from "../s3/sigv4/index.ts";
+import { hashHex, readQuery, type SignatureVerifier } from "../s3/sigv4/index.ts";
 import { RequestFields } from "../s3/wire/fields.ts";
 import type { StorageCallers } from "./storage-callers.ts";
 
@@ -39,7 +39,7 @@ export class AdminGuard {
       return this.#options.verifier.verify({
         method: request.method,
         rawPath: url.pathname,
-        query: parseQuery(url.search.slice(1)),
+        query: readQuery(url.search.slice(1)),
         fields,
         // Tools that sign for services in general send the hash of the body as a header to S3 only.
         payloadHash,

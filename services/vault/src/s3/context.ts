@@ -23,7 +23,8 @@ import type { S3Answer } from "./answer.ts";
 import type { RequestMemory } from "./request-memory.ts";
 import type { OperationRequest } from "./request.ts";
 import type { PayloadMode, SignatureKind, SignatureVerifier } from "./sigv4/index.ts";
-import type { Level, RequestQuery } from "./wire/address.ts";
+import type { Level } from "./wire/address.ts";
+import type { RequestQuery } from "./wire/query.ts";
 import type { RequestFields } from "./wire/fields.ts";
 
 /** Parts that live as long as the service. */

@@ -15,7 +15,8 @@ import { MemoryHold, type RequestMemory } from "./request-memory.ts";
 import type { OperationRequest } from "./request.ts";
 import { resolveOperation } from "./resolve-operation.ts";
 import { encodeUri } from "./sigv4/index.ts";
-import { type Address, RequestQuery } from "./wire/address.ts";
+import type { Address } from "./wire/address.ts";
+import { RequestQuery } from "./wire/query.ts";
 import { RequestFields } from "./wire/fields.ts";
 
 /** The sender of a request. */

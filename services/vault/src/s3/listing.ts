@@ -2,7 +2,7 @@
 import type { ListPosition } from "../model/object.ts";
 import { S3Error } from "../model/s3-error.ts";
 import { encodeUri } from "./sigv4/index.ts";
-import type { RequestQuery } from "./wire/address.ts";
+import type { RequestQuery } from "./wire/query.ts";
 import { tag, wrap } from "./wire/xml.ts";
 
 const TOKEN_CHARS_MAX = 4_096;

@@ -137,7 +137,7 @@ async function answerRequest(
       ? answerStsPreflight(request)
       : answerPreflight(request, api.store.buckets.find(address.bucket));
   }
-  addPresignedFields(fields, request.query.pairs);
+  addPresignedFields(fields, request.query);
   const { operation, ignored } = resolveOperation(method, address, request.query, fields);
   finished.operation = operation.name;
   finished.answersRegion = operation.answersRegion;
@@ -146,7 +146,7 @@ async function answerRequest(
   const signed = api.verifier.verify({
     method,
     rawPath,
-    query: query.pairs,
+    query,
     fields,
     ignoredParameters: ignored,
     hostedBucket: readHostedBucket(host, api.domain),

@@ -7,7 +7,7 @@ import { AnswerWindow } from "./read-window.ts";
 import { type BodySource, RequestBody } from "./request-body.ts";
 import { MemoryHold, type RequestMemory } from "./request-memory.ts";
 import { RequestFields } from "./wire/fields.ts";
-import { readQuery, type RequestQuery } from "./wire/address.ts";
+import { readQuery, type RequestQuery } from "./wire/query.ts";
 
 /** Options of reading requests. */
 export interface RequestOptions {

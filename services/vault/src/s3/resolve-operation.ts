@@ -2,8 +2,9 @@
 import { S3Error } from "../model/s3-error.ts";
 import type { Operation } from "./context.ts";
 import { OPERATIONS } from "./operations.ts";
-import type { Address, Level, RequestQuery } from "./wire/address.ts";
-import { isPresigned, type RequestFields, toPresignedField } from "./wire/fields.ts";
+import type { Address, Level } from "./wire/address.ts";
+import { type RequestFields, toPresignedField } from "./wire/fields.ts";
+import type { RequestQuery } from "./wire/query.ts";
 
 const KEY_BYTES_MAX = 1_024;
 
@@ -91,13 +92,13 @@ export function resolveOperation(
   refuseUnavailable(query);
   const asked = new Set<string>();
   const ignored = new Set<string>();
-  const isSigned = isPresigned(query.pairs);
+  const isSigned = query.isPresigned;
   const isOlder = query.has("AWSAccessKeyId");
-  for (const [given] of query.pairs) {
+  for (const [given] of query.others) {
     // `lock` is this service's alias of `retention`.
     const name = given === "lock" && address.level === "object" ? "retention" : given;
     if (SUBRESOURCES.has(name)) asked.add(name);
-    else if (name === "id" && query.pairs.some(([other]) => IDENTIFIED.has(other))) continue;
+    else if (name === "id" && query.others.some(([other]) => IDENTIFIED.has(other))) continue;
     else if (isOlder && OLDER_PARAMETERS.has(name)) continue;
     else if (isSigned && toPresignedField(name) !== undefined) continue;
     else if (isIgnored(method, name, query.get(given)!)) ignored.add(name);
@@ -123,7 +124,7 @@ export function resolveOperation(
 
 // First: its other parameters, such as select-type of select, say less about what is missing.
 function refuseUnavailable(query: RequestQuery): void {
-  const missing = query.pairs.find(([name]) => UNAVAILABLE.has(name));
+  const missing = query.others.find(([name]) => UNAVAILABLE.has(name));
   if (missing !== undefined)
     throw new S3Error("NotImplemented", `${missing[0]} is not available yet.`);
 }

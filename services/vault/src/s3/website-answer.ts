@@ -11,7 +11,7 @@ import { getObject, headObject } from "./object/get-object.ts";
 import { OPERATIONS } from "./operations.ts";
 import type { S3Request } from "./request.ts";
 import { decodeUri, encodeUri } from "./sigv4/index.ts";
-import { RequestQuery } from "./wire/address.ts";
+import { RequestQuery } from "./wire/query.ts";
 import { escapeXml } from "./wire/xml.ts";
 
 const GET_OBJECT = OPERATIONS.find(({ name }) => name === "GetObject")!;

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { OPERATIONS } from "../../src/s3/operations.ts";
 import { resolveOperation } from "../../src/s3/resolve-operation.ts";
-import { readAddress, readQuery } from "../../src/s3/wire/address.ts";
+import { readAddress } from "../../src/s3/wire/address.ts";
+import { readQuery } from "../../src/s3/wire/query.ts";
 import { RequestFields } from "../../src/s3/wire/fields.ts";
 
 function resolve(line: string, headers: Record<string, string> = {}, host = "localhost") {

@@ -1,8 +1,7 @@
 // Parses the signature of Version 2 from the Authorization header, or from the query of a presigned URL.
 import { S3Error } from "../../model/s3-error.ts";
 import type { RequestFields } from "../wire/fields.ts";
-
-type Query = readonly (readonly [name: string, value: string])[];
+import type { RequestQuery } from "../wire/query.ts";
 
 /** A signature that has not been verified yet. */
 export interface OlderClaim {
@@ -17,10 +16,9 @@ export interface OlderClaim {
 }
 
 /** Parses the signature of a request; `undefined` if it has none of this version. Throws the S3Error of a malformed one. */
-export function readOlderClaim(fields: RequestFields, query: Query): OlderClaim | undefined {
+export function readOlderClaim(fields: RequestFields, query: RequestQuery): OlderClaim | undefined {
   const authorization = fields.get("authorization");
-  const isPresigned = query.some(([name]) => name === "AWSAccessKeyId" || name === "Signature");
-  if (!isPresigned) {
+  if (!query.isOlder) {
     return authorization !== undefined && /^AWS\s/.test(authorization)
       ? readAuthorization(authorization, fields)
       : undefined;
@@ -60,9 +58,9 @@ function readAuthorization(text: string, fields: RequestFields): OlderClaim {
   };
 }
 
-function readPresignedQuery(query: Query): OlderClaim {
+function readPresignedQuery({ pairs }: RequestQuery): OlderClaim {
   const read = (wanted: string): string => {
-    const found = query.filter(([name]) => name === wanted);
+    const found = pairs.filter(([name]) => name === wanted);
     if (found.length === 1 && found[0]![1] !== "") return found[0]![1];
     throw new S3Error(
       "AccessDenied",

@@ -1,7 +1,7 @@
 // Parses the signature of Version 4 from the Authorization header or the query of a presigned URL.
 import { S3Error } from "../../model/s3-error.ts";
 import type { RequestFields } from "../wire/fields.ts";
-import type { QueryPair } from "../wire/uri.ts";
+import type { PresignedParameters, PresignName, RequestQuery } from "../wire/query.ts";
 import type { SigningScope } from "./signing-key.ts";
 import { parseBasicTime } from "./timestamp.ts";
 
@@ -16,6 +16,8 @@ const EXPIRES_SECONDS_MAX = 604_800;
 export interface SignatureClaim {
   kind: "header" | "query";
   accessKey: string;
+  /** The access key and the scope, as received. */
+  credential: string;
   scope: SigningScope;
   signedHeaders: string[];
   signature: string;
@@ -38,57 +40,30 @@ interface PresignedClaim {
   token: string | undefined;
 }
 
+/** Finds a credential that was parsed before. */
+export type RecallCredential = (text: string) => Credential | undefined;
+
 /** Parses the signature of a request; `undefined` for an anonymous one. Throws the S3Error of a malformed signature. */
 export function readSignatureClaim(
   fields: RequestFields,
-  query: readonly QueryPair[],
+  { presigned }: RequestQuery,
+  recall: RecallCredential,
 ): SignatureClaim | undefined {
   // An empty header counts as missing.
   const authorization = fields.get("authorization") || undefined;
-  const presigned = findPresigned(query);
   if (authorization !== undefined && presigned?.Signature !== undefined) {
     throw new S3Error("InvalidArgument", "Only one auth mechanism allowed");
   }
-  if (authorization !== undefined) return readAuthorization(authorization, fields);
+  if (authorization !== undefined) return readAuthorization(authorization, fields, recall);
   const isClaimed = presigned?.Signature !== undefined || presigned?.Algorithm !== undefined;
-  return isClaimed ? readPresignedQuery(presigned) : undefined;
+  return isClaimed ? readPresignedQuery(presigned, recall) : undefined;
 }
 
-const PRESIGN_NAMES = [
-  "Algorithm",
-  "Content-Sha256",
-  "Credential",
-  "Date",
-  "Expires",
-  "Security-Token",
-  "SignedHeaders",
-  "Signature",
-] as const;
-type PresignName = (typeof PRESIGN_NAMES)[number];
-const PRESIGN_PARAMETERS: ReadonlyMap<string, PresignName> = new Map(
-  PRESIGN_NAMES.flatMap((name) => [
-    [`X-Amz-${name}`, name],
-    [`X-Store-${name}`, name],
-  ]),
-);
-
-/** The parameters of a presigned URL, in either spelling. */
-type PresignedParameters = Partial<Record<PresignName, { pair: QueryPair; isRepeated: boolean }>>;
-
-function findPresigned(query: readonly QueryPair[]): PresignedParameters | undefined {
-  let found: PresignedParameters | undefined;
-  for (const pair of query) {
-    const name = PRESIGN_PARAMETERS.get(pair[0]);
-    if (name === undefined) continue;
-    found ??= {};
-    const before = found[name];
-    if (before === undefined) found[name] = { pair, isRepeated: false };
-    else before.isRepeated = true;
-  }
-  return found;
-}
-
-function readAuthorization(text: string, fields: RequestFields): SignatureClaim {
+function readAuthorization(
+  text: string,
+  fields: RequestFields,
+  recall: RecallCredential,
+): SignatureClaim {
   if (!text.startsWith(`${ALGORITHM} `)) {
     if (text === ALGORITHM) throw malformedHeader("Credential is required");
     if (text.startsWith("AWS4-")) throw new S3Error("UnsupportedSignature");
@@ -111,7 +86,7 @@ function readAuthorization(text: string, fields: RequestFields): SignatureClaim 
   if (credential === undefined || signedHeaders === undefined || signature === undefined) {
     throw malformedHeader("Credential, SignedHeaders and Signature are required");
   }
-  const { accessKey, scope } = readCredential(credential, malformedHeader);
+  const { accessKey, scope } = recall(credential) ?? readCredential(credential, malformedHeader);
   const { timestamp, timeMs } = readRequestTime(fields);
   if (!timestamp.startsWith(scope.date)) {
     throw malformedHeader(
@@ -121,6 +96,7 @@ function readAuthorization(text: string, fields: RequestFields): SignatureClaim 
   return {
     kind: "header",
     accessKey,
+    credential,
     scope,
     signedHeaders: readSignedHeaders(signedHeaders, malformedHeader),
     signature,
@@ -154,7 +130,10 @@ function readRequestTime(fields: RequestFields): { timestamp: string; timeMs: nu
   return { timestamp, timeMs };
 }
 
-function readPresignedQuery(parameters: PresignedParameters): SignatureClaim {
+function readPresignedQuery(
+  parameters: PresignedParameters,
+  recall: RecallCredential,
+): SignatureClaim {
   const read = (which: PresignName): string => {
     const found = parameters[which];
     if (found === undefined || found.isRepeated) {
@@ -167,7 +146,8 @@ function readPresignedQuery(parameters: PresignedParameters): SignatureClaim {
   if (read("Algorithm") !== ALGORITHM) {
     throw malformedQuery(`X-Amz-Algorithm only supports "${ALGORITHM}"`);
   }
-  const { accessKey, scope } = readCredential(read("Credential"), malformedQuery);
+  const credential = read("Credential");
+  const { accessKey, scope } = recall(credential) ?? readCredential(credential, malformedQuery);
   const timestamp = read("Date");
   const timeMs = parseBasicTime(timestamp);
   if (timeMs === undefined) {
@@ -190,6 +170,7 @@ function readPresignedQuery(parameters: PresignedParameters): SignatureClaim {
   return {
     kind: "query",
     accessKey,
+    credential,
     scope,
     signedHeaders: readSignedHeaders(read("SignedHeaders"), malformedQuery),
     signature: read("Signature"),
@@ -204,13 +185,16 @@ function readPresignedQuery(parameters: PresignedParameters): SignatureClaim {
   };
 }
 
+/** An access key and the scope of its signature. */
+export interface Credential {
+  accessKey: string;
+  scope: SigningScope;
+}
+
 type Complaint = (detail: string) => S3Error;
 
 /** Parses `AKID/20130524/us-east-1/s3/aws4_request`; an access key may contain slashes. */
-export function readCredential(
-  text: string,
-  complain: Complaint,
-): { accessKey: string; scope: SigningScope } {
+export function readCredential(text: string, complain: Complaint): Credential {
   const parts = text.split("/");
   const [date, region, service, end] = parts.slice(-4);
   const accessKey = parts.slice(0, -4).join("/");

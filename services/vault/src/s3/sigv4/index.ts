@@ -1,5 +1,6 @@
 // Signature Version 4: verification and creation of signatures.
 export { decodeUri, encodeUri, hashHex, parseQuery } from "../wire/uri.ts";
+export { readQuery } from "../wire/query.ts";
 export type { QueryPair } from "../wire/uri.ts";
 export { signChunk, signTrailer } from "./chunk-signature.ts";
 export type { ChunkSeed, PayloadMode } from "./payload.ts";

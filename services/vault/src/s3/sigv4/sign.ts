@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import {
   buildCanonicalRequest,
   buildStringToSign,
+  canonicalizeQuery,
   encodeUri,
   hashHex,
   parseQuery,
@@ -58,7 +59,7 @@ export function signRequest(identity: SigningIdentity, request: UnsignedRequest)
   const canonical = buildCanonicalRequest({
     method: request.method,
     rawPath: path,
-    query: parseQuery(query),
+    query: canonicalizeQuery(parseQuery(query)),
     getField: (name) => headers[name],
     signedHeaders,
     payloadHash: request.payloadHash,
@@ -95,7 +96,7 @@ export function presignTarget(
   const canonical = buildCanonicalRequest({
     method: request.method,
     rawPath: path,
-    query: parseQuery(whole),
+    query: canonicalizeQuery(parseQuery(whole)),
     getField: (name) => headers[name],
     signedHeaders,
     payloadHash: request.payloadHash ?? "UNSIGNED-PAYLOAD",

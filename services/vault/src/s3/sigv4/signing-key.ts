@@ -64,27 +64,48 @@ export function isSameSignature(expected: string, given: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** Caches derived keys, which saves four HMACs per request. Bounded; the oldest is dropped first. */
+/** A credential of a known access key, with its key of the day. */
+interface KnownCredential {
+  accessKey: string;
+  scope: SigningScope;
+  secret: string;
+  key: SigningKey;
+}
+
+/**
+ * Remembers credentials of access keys that exist, with their derived keys: that saves parsing the text and four HMACs per
+ * request. It decides nothing: each request looks its access key up, and a secret that has changed derives the key again.
+ * Bounded; the oldest is dropped first.
+ */
 export class SigningKeyCache {
   readonly #entriesMax: number;
-  readonly #entries = new Map<string, { secret: string; key: SigningKey }>();
+  readonly #entries = new Map<string, KnownCredential>();
 
   constructor(entriesMax = 1_000) {
     this.#entriesMax = entriesMax;
   }
 
-  /** The key of an access key in a scope; derived again if the secret has changed. */
-  get(accessKey: string, secret: string, scope: SigningScope): SigningKey {
-    const name = `${accessKey}/${formatScope(scope)}`;
-    const known = this.#entries.get(name);
+  /** The access key and the scope of a credential that `get` was called with. */
+  recall(credential: string): KnownCredential | undefined {
+    return this.#entries.get(credential);
+  }
+
+  /** The signing key of a credential, `ACCESS_KEY/DATE/REGION/s3/aws4_request`. */
+  get(credential: string, accessKey: string, secret: string, scope: SigningScope): SigningKey {
+    const known = this.#entries.get(credential);
     if (known !== undefined && known.secret === secret) return known.key;
     const key = deriveSigningKey(secret, scope);
-    this.#entries.delete(name);
+    this.#entries.delete(credential);
     if (this.#entries.size >= this.#entriesMax) {
-      this.#entries.delete(this.#entries.keys().next().value ?? name);
+      this.#entries.delete(this.#entries.keys().next().value ?? credential);
     }
-    this.#entries.set(name, { secret, key });
+    this.#entries.set(credential, { accessKey, scope, secret, key });
     return key;
+  }
+
+  /** Drops a credential: its access key was removed. */
+  forget(credential: string): void {
+    this.#entries.delete(credential);
   }
 }
 

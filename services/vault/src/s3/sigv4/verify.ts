@@ -3,7 +3,8 @@ import type { Clock } from "@platform/kernel/time";
 import { S3Error } from "../../model/s3-error.ts";
 import { buildOlderStrings, type OlderClaim, readOlderClaim, signOlder } from "../sigv2/index.ts";
 import type { RequestFields } from "../wire/fields.ts";
-import { buildCanonicalRequest, buildStringToSign, type QueryPair } from "../wire/uri.ts";
+import type { RequestQuery } from "../wire/query.ts";
+import { buildCanonicalRequest, buildStringToSign } from "../wire/uri.ts";
 import { readSignatureClaim, type SignatureClaim } from "./credential.ts";
 import { type PayloadClaim, type PayloadMode, readPayloadClaim } from "./payload.ts";
 import type { FormClaim } from "./post-policy.ts";
@@ -17,7 +18,7 @@ export interface SignedRequest {
   method: string;
   /** Path of the target as received. */
   rawPath: string;
-  query: readonly QueryPair[];
+  query: RequestQuery;
   fields: RequestFields;
   /** Hash of the body, for requests that need not name it in `x-amz-content-sha256`. */
   payloadHash?: string | undefined;
@@ -64,6 +65,7 @@ export class SignatureVerifier<Owner> {
   readonly #findKey: FindKey<Owner>;
   readonly #clock: Clock;
   readonly #keys = new SigningKeyCache();
+  readonly #recall = (credential: string) => this.#keys.recall(credential);
 
   constructor(options: { findKey: FindKey<Owner>; clock: Clock }) {
     this.#findKey = options.findKey;
@@ -74,18 +76,18 @@ export class SignatureVerifier<Owner> {
   verify(request: SignedRequest): Authentication<Owner> {
     const older = readOlderClaim(request.fields, request.query);
     if (older !== undefined) return this.#verifyOlder(older, request);
-    const claim = readSignatureClaim(request.fields, request.query);
+    const claim = readSignatureClaim(request.fields, request.query, this.#recall);
     const declared = request.fields.get("x-amz-content-sha256");
     if (claim === undefined) {
       return { kind: "anonymous", payload: toUnsignedPayload(declared) };
     }
     const payloadHash = this.#readPayloadHash(claim, request, declared);
     const payload = readPayloadClaim(payloadHash);
-    const known = this.#requireKey(claim.accessKey);
+    const known = this.#requireKey(claim.accessKey, claim.credential);
     checkToken(known, claim.presigned?.token ?? request.fields.get("x-amz-security-token"));
     this.#checkTime(claim);
     checkSignedNames(claim, request.fields);
-    const key = this.#keys.get(claim.accessKey, known.secret, claim.scope);
+    const key = this.#keys.get(claim.credential, claim.accessKey, known.secret, claim.scope);
     let sent: SignedTexts | undefined;
     const matches = listHosts(request).some((host) => {
       const texts = buildTexts(claim, request, payloadHash, host);
@@ -111,11 +113,13 @@ export class SignatureVerifier<Owner> {
     const known = this.#requireKey(claim.accessKey);
     checkToken(known, claim.token);
     const { secret, owner } = known;
-    const { scope, policy } = claim;
+    const { accessKey, scope, policy } = claim;
     const expected =
       scope === undefined
         ? signOlder(secret, policy)
-        : this.#keys.get(claim.accessKey, secret, scope).sign(policy);
+        : this.#keys
+            .get(`${accessKey}/${formatScope(scope)}`, accessKey, secret, scope)
+            .sign(policy);
     if (!isSameSignature(expected, claim.signature)) throw doesNotMatch(claim);
     const version = scope === undefined ? "AWS" : "AWS4-HMAC-SHA256";
     return { owner, signature: { version, type: "POST" } };
@@ -134,7 +138,7 @@ export class SignatureVerifier<Owner> {
     const texts = buildOlderStrings({
       method,
       rawPath,
-      query,
+      query: query.pairs,
       fields,
       hostedBucket,
       ignoredParameters,
@@ -151,9 +155,10 @@ export class SignatureVerifier<Owner> {
     };
   }
 
-  #requireKey(accessKey: string): KnownKey<Owner> {
+  #requireKey(accessKey: string, credential?: string): KnownKey<Owner> {
     const known = this.#findKey(accessKey);
     if (known !== undefined) return known;
+    if (credential !== undefined) this.#keys.forget(credential);
     throw new S3Error("InvalidAccessKeyId", { elements: [["AWSAccessKeyId", accessKey]] });
   }
 
@@ -279,12 +284,10 @@ function buildTexts(
   host: string,
 ): SignedTexts {
   const { fields } = request;
-  const skipQuery = claim.presigned?.signatureName;
   const canonical = buildCanonicalRequest({
     method: request.method,
     rawPath: request.rawPath,
-    query: request.query,
-    ...(skipQuery === undefined ? {} : { skipQuery }),
+    query: request.query.canonicalize(claim.presigned?.signatureName),
     getField: (name) => {
       if (name === "host") return host;
       // Version 2 of the SDK for JavaScript signs headers that its presigned URLs carry as parameters.
@@ -293,7 +296,8 @@ function buildTexts(
     signedHeaders: claim.signedHeaders,
     payloadHash,
   });
-  const toSign = buildStringToSign(claim.timestamp, formatScope(claim.scope), canonical);
+  const scope = claim.credential.slice(claim.accessKey.length + 1);
+  const toSign = buildStringToSign(claim.timestamp, scope, canonical);
   return { canonical, toSign };
 }
 

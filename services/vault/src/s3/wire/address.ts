@@ -1,38 +1,14 @@
-// The bucket, the key and the query of a request.
-import { decodeUri, parseQuery, type QueryPair } from "./uri.ts";
+// The bucket and the key of a request.
+import { decodeUri } from "./uri.ts";
 
 /** The kind of resource that a request addresses. */
 export type Level = "service" | "bucket" | "object";
-
-/** Query parameters by name. If a name repeats, its first value counts. */
-export class RequestQuery {
-  readonly pairs: readonly QueryPair[];
-  readonly #byName = new Map<string, string>();
-
-  constructor(pairs: readonly QueryPair[]) {
-    this.pairs = pairs;
-    for (const [name, value] of pairs) if (!this.#byName.has(name)) this.#byName.set(name, value);
-  }
-
-  get(name: string): string | undefined {
-    return this.#byName.get(name);
-  }
-
-  has(name: string): boolean {
-    return this.#byName.has(name);
-  }
-}
 
 /** The resource that a request addresses. */
 export interface Address {
   level: Level;
   bucket: string;
   key: string;
-}
-
-/** Parses a raw query. */
-export function readQuery(raw: string): RequestQuery {
-  return new RequestQuery(parseQuery(raw));
 }
 
 /**

@@ -1,5 +1,6 @@
 // The headers of a request, with `x-store-` names folded into their `x-amz-` names.
 import { S3Error } from "../../model/s3-error.ts";
+import type { RequestQuery } from "./query.ts";
 
 const STORE = "x-store-";
 const AMZ = "x-amz-";
@@ -94,14 +95,6 @@ export class RequestFields {
   }
 }
 
-/** A decoded query. */
-type Query = readonly (readonly [name: string, value: string])[];
-
-/** True if a query is that of a presigned URL. */
-export function isPresigned(query: Query): boolean {
-  return query.some(([name]) => SIGNATURE_PARAMETERS.has(name));
-}
-
 /**
  * The lower-case header that a parameter of a presigned URL stands for: `x-amz-` headers and those that describe a body, in
  * any case. `undefined` for other parameters, including those of the signature.
@@ -117,20 +110,15 @@ export function toPresignedField(parameter: string): string | undefined {
  * Adds the headers in the query of a presigned URL, where SDKs put them for clients that cannot send them: they are signed
  * with it. Checksums are ignored as in S3, because SDKs presign the checksum of an empty body.
  */
-export function addPresignedFields(fields: RequestFields, query: Query): void {
-  if (!isPresigned(query)) return;
-  for (const [parameter, value] of query) {
+export function addPresignedFields(fields: RequestFields, query: RequestQuery): void {
+  if (query.others.length === 0 || !query.isPresigned) return;
+  for (const [parameter, value] of query.others) {
     const name = toPresignedField(parameter);
     if (name === undefined || /^x-(?:amz|store)-(?:sdk-)?checksum-/.test(name)) continue;
     fields.addParameter(name, Buffer.from(value, "utf8").toString("latin1"));
   }
 }
 
-const SIGNATURE_PARAMETERS: ReadonlySet<string> = new Set([
-  "AWSAccessKeyId",
-  "X-Amz-Signature",
-  "X-Store-Signature",
-]);
 /** Without `Expires`, which in a URL belongs to the signature. */
 const BODY_FIELDS: ReadonlySet<string> = new Set([
   "cache-control",

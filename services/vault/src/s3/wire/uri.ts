@@ -89,9 +89,8 @@ export interface CanonicalParts {
   method: string;
   /** Path of the target as received, with percent escapes. */
   rawPath: string;
-  query: readonly QueryPair[];
-  /** An unsigned query parameter: the signature itself. */
-  skipQuery?: string;
+  /** As `canonicalizeQuery` returns it, without the signature itself. */
+  query: string;
   /** Lower-case names to values; several values of a name are joined with `,`. */
   getField: (name: string) => string | undefined;
   /** Lower-case and sorted. */
@@ -106,8 +105,7 @@ export function buildCanonicalRequest(parts: CanonicalParts): string {
     headers += `${name}:${canonicalizeValue(parts.getField(name) ?? "")}\n`;
   }
   const path = canonicalizePath(parts.rawPath);
-  const query = canonicalizeQuery(parts.query, parts.skipQuery);
-  return `${parts.method}\n${path}\n${query}\n${headers}\n${parts.signedHeaders.join(";")}\n${parts.payloadHash}`;
+  return `${parts.method}\n${path}\n${parts.query}\n${headers}\n${parts.signedHeaders.join(";")}\n${parts.payloadHash}`;
 }
 
 /** The string to sign of a canonical request. */

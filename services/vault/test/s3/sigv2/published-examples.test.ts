@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { createManualClock } from "@platform/kernel/time";
-import { SignatureVerifier, parseQuery } from "../../../src/s3/sigv4/index.ts";
+import { SignatureVerifier, readQuery } from "../../../src/s3/sigv4/index.ts";
 import { RequestFields } from "../../../src/s3/wire/fields.ts";
 
 const accessKey = "AKIAIOSFODNN7EXAMPLE";
@@ -53,7 +53,7 @@ function verify(
   return verifier.verify({
     method,
     rawPath: rawPath!,
-    query: parseQuery(query),
+    query: readQuery(query),
     fields: new RequestFields(Object.entries(headers)),
     hostedBucket: "johnsmith",
   });

@@ -6,7 +6,7 @@ import { AwsChunkedDecoder } from "../../../src/s3/sigv4/aws-chunked.ts";
 import {
   encodeAwsChunked,
   hashHex,
-  parseQuery,
+  readQuery,
   presignTarget,
   readFormClaim,
   SignatureVerifier,
@@ -75,7 +75,7 @@ function toRequest(method: string, target: string, headers: Record<string, strin
   return {
     method,
     rawPath: rawPath!,
-    query: parseQuery(query),
+    query: readQuery(query),
     fields: new RequestFields(Object.entries(headers)),
   };
 }
@@ -90,6 +90,36 @@ describe("the published header examples", () => {
       assert.equal(result.kind === "signed" && result.owner, "root");
     });
   }
+});
+
+test("a key that was used is refused as soon as its secret is changed or it is removed", () => {
+  const keys = new Map([[accessKey, secret]]);
+  const verifier = new SignatureVerifier({
+    clock: createManualClock(timeMs),
+    findKey: (key) => {
+      const found = keys.get(key);
+      return found === undefined ? undefined : { secret: found, owner: "root" };
+    },
+  });
+  const make = (ownSecret: string) => {
+    const signer = { ...identity, secret: ownSecret };
+    const target = presignTarget(signer, {
+      method: "GET",
+      target: "/test.txt",
+      headers: { host },
+      timeMs,
+      expiresSeconds: 60,
+    });
+    return toRequest("GET", target, { host });
+  };
+  for (const request of [make(secret), make(secret)]) verifier.verify(request);
+  keys.set(accessKey, "another secret");
+  assert.throws(() => verifier.verify(make(secret)), { code: "SignatureDoesNotMatch" });
+  verifier.verify(make("another secret"));
+  keys.delete(accessKey);
+  assert.throws(() => verifier.verify(make("another secret")), { code: "InvalidAccessKeyId" });
+  keys.set(accessKey, secret);
+  verifier.verify(make(secret));
 });
 
 describe("the published presigned example", () => {
