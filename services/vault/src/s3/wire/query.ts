@@ -28,7 +28,7 @@ const PRESIGN_NAMES: Readonly<Record<PresignName, boolean>> = {
   SignedHeaders: false,
   Signature: false,
 };
-const PRESIGN_PARAMETERS = new Map(
+const PRESIGN_PARAMETERS: ReadonlyMap<string, { name: PresignName; isField: boolean }> = new Map(
   Object.entries(PRESIGN_NAMES).flatMap(([name, isField]) => {
     const parameter = { name: name as PresignName, isField };
     return [
