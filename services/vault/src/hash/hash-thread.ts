@@ -2,7 +2,7 @@
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 import { HashKernel, HashMemory, type BlockRun } from "./hash-kernel.ts";
 import { BLOCK_BYTES, LANES } from "./kernel-module.ts";
-import { IN_FLIGHT_MAX, type HashDone, type HashJob, type HashThreadData } from "./messages.ts";
+import { QUEUED_MAX, type HashDone, type HashJob, type HashThreadData } from "./messages.ts";
 import { SlotHasher } from "./slot-hasher.ts";
 
 // Bytes of a body that wait or are partly hashed.
@@ -12,9 +12,6 @@ interface Stretch extends BlockRun {
   /** Remaining whole blocks. */
   blocks: number;
 }
-
-/** Frames of a body that wait for other bodies. */
-const QUEUED_MAX = IN_FLIGHT_MAX / 2;
 
 class HashLanes {
   readonly #kernel: HashKernel;
@@ -28,7 +25,7 @@ class HashLanes {
   constructor(memory: HashMemory, answer: (done: HashDone[]) => void) {
     this.#kernel = new HashKernel(memory);
     this.#bytes = new Uint8Array(memory.memory.buffer);
-    this.#waitingMax = memory.frames / 4;
+    this.#waitingMax = memory.frames / 2;
     this.#answer = answer;
   }
 

@@ -2,7 +2,13 @@
 import type { BodyDigests, ChecksumAlgorithm } from "../model/object.ts";
 
 /** Jobs of type `hash` that a body may have in flight before it must wait. */
-export const IN_FLIGHT_MAX = 8;
+export const IN_FLIGHT_MAX = 16;
+
+/**
+ * Jobs of a body that wait in the thread for other bodies: connections are read in bursts of up to 2 MiB, and fewer would
+ * mostly be hashed alone. A body that has waited continues at this number, so that the thread never waits for it.
+ */
+export const QUEUED_MAX = 12;
 
 /** The data that a hash thread starts with. */
 export interface HashThreadData {

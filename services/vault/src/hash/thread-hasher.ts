@@ -7,7 +7,7 @@ import type { BodyHasher } from "./body-hasher.ts";
 import type { Frame, FramePool } from "./frame-pool.ts";
 import { FRAME_BYTES } from "./hash-kernel.ts";
 import { BLOCK_BYTES } from "./kernel-module.ts";
-import { IN_FLIGHT_MAX, type HashDone, type HashJob } from "./messages.ts";
+import { IN_FLIGHT_MAX, QUEUED_MAX, type HashDone, type HashJob } from "./messages.ts";
 
 /** See `BodyHasher`. */
 export class ThreadHasher implements BodyHasher {
@@ -119,7 +119,7 @@ export class ThreadHasher implements BodyHasher {
   // Waits for more than one frame: each wait pauses and resumes the connection.
   async #catchUp(): Promise<void> {
     if (!this.#isBehind()) return;
-    while (this.#inFlight.length > IN_FLIGHT_MAX / 2 && !this.#isOver()) await this.#progress();
+    while (this.#inFlight.length > QUEUED_MAX && !this.#isOver()) await this.#progress();
     if (this.#failure !== undefined) throw this.#failure;
   }
 
