@@ -7,4 +7,5 @@ import "./rfc9126.ts";
 import "./rfc9449.ts";
 import "./rfc9470.ts";
 import "./grants.ts";
+import "./direct-grants.ts";
 import "./races.ts";

@@ -20,15 +20,20 @@ import {
   OAUTH_ROUTES,
   OWN_ROUTES,
 } from "../core/routes.ts";
+import { isCoreError, type DirectGrants } from "../token/direct-grants.ts";
+import { keepToClient, openToOrigin } from "../client/cors.ts";
 import { skipSignOut } from "../provider/named-sign-out.ts";
+import { findPlainClient } from "./client-auth.ts";
 import { DevicePolls, POLL_SECONDS } from "./device-polls.ts";
-import { OAuthError, readPairs, sendError, toOAuthError } from "./endpoint.ts";
+import { OAuthError, readPairs, sendError, sendJson, toOAuthError } from "./endpoint.ts";
+import { hasPlainForm, parsePlainForm, readPlainForm } from "./plain-form.ts";
 import type { Pending, TokenEndpoint, TokenEndpoints } from "./token-endpoints.ts";
 import { serveUserinfo, type UserinfoOptions } from "./userinfo.ts";
 
 export interface OAuthDispatcherOptions {
   issuer: string;
   endpoints: TokenEndpoints;
+  grants: DirectGrants;
   userinfo: UserinfoOptions;
   log: Logger;
   clock: Clock;
@@ -105,6 +110,9 @@ export class OAuthDispatcher implements NodeHandler {
     this.#adoptIssuer(request);
     const { endpoints, userinfo } = this.#options;
     switch (path) {
+      case CORE_ROUTES.token:
+        if (method !== "POST") break;
+        return this.#serveToken(face, request, response);
       case CORE_ROUTES.introspection:
       case CORE_ROUTES.revocation:
         if (method !== "POST") break;
@@ -139,6 +147,37 @@ export class OAuthDispatcher implements NodeHandler {
     delete headers["x-forwarded-host"];
   }
 
+  // The core answers all that this service's own path does not grant, so that its errors are the only ones.
+  async #serveToken(face: Face, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (hasPlainForm(request)) {
+      const body = await readPlainForm(request);
+      if (await this.#grantDirectly(face, request, response, body)) return;
+      replaceBody(request, body);
+    }
+    setHeaders(response, PRIVATE_HEADERS);
+    await face.callback(request, response);
+  }
+
+  async #grantDirectly(
+    { provider }: Face,
+    request: IncomingMessage,
+    response: ServerResponse,
+    body: Buffer,
+  ): Promise<boolean> {
+    const params = parsePlainForm(body);
+    if (params === undefined) return false;
+    const client = await findPlainClient(provider, request, params);
+    if (client === undefined) return false;
+    const answer = await this.#options.grants.grant({ provider, client, params }).catch(readError);
+    if (answer === undefined) return false;
+    openToOrigin(request, response);
+    await keepToClient(provider, client.clientId, request, response);
+    if (answer instanceof OAuthError) throw answer;
+    sendJson(response, 200, answer);
+    this.#options.onTokenIssued(params.get("grant_type") ?? "");
+    return true;
+  }
+
   async #serveTokenEndpoint(
     endpoint: TokenEndpoint,
     face: Face,
@@ -148,7 +187,7 @@ export class OAuthDispatcher implements NodeHandler {
     const left = await this.#options.endpoints.serve(endpoint, request, response);
     if (left === undefined) return;
     this.#contexts.get(request)!.pending = left.pending;
-    replaceBody(request, left.body);
+    replaceBody(request, Buffer.from(left.body));
     await face.callback(request, response);
   }
 
@@ -335,9 +374,14 @@ function refuseMethod(response: ServerResponse, path: string): OAuthError {
   return new OAuthError(405, "invalid_request", "the method is not supported");
 }
 
+// Errors of the core are answers; all others are failures.
+function readError(error: unknown): OAuthError {
+  if (!isCoreError(error)) throw error;
+  return new OAuthError(error.statusCode, error.error, error.error_description ?? error.message);
+}
+
 // The body has already been read; the core reads this one instead.
-function replaceBody(request: IncomingMessage, body: string): void {
-  const bytes = Buffer.from(body);
+function replaceBody(request: IncomingMessage, bytes: Buffer): void {
   request.headers["content-length"] = String(bytes.length);
   delete request.headers["transfer-encoding"];
   Object.defineProperties(request, {

@@ -1,6 +1,7 @@
 // Changes to the core's models: their classes are public, and single methods are overridden.
 import type { Clock } from "@platform/kernel/time";
 import { errors, Provider, type Configuration, type KoaContextWithOIDC } from "oidc-provider";
+import { BOUND_MEMBER, isBoundToken, type MarkedToken } from "../core/bound-tokens.ts";
 import { GRANTED_MEMBER, type CoreClient } from "../core/core-client.ts";
 import { isReplayError } from "../core/core-errors.ts";
 import { TTL_SECONDS } from "../core/lifetimes.ts";
@@ -14,11 +15,6 @@ const CLIENTS_MAX = 10_000;
 
 /** Clients that were read within the last second, by id. Changes on this node remove the client. */
 export type ClientCache = Map<string, { provider: Provider; client: CoreClient; until: number }>;
-
-const BOUND_MEMBER = "dpopBound";
-interface MarkedToken {
-  [BOUND_MEMBER]?: boolean;
-}
 
 /** Options of the models. */
 export interface ModelOptions {
@@ -127,8 +123,7 @@ function markBoundTokens(provider: Provider): void {
   RefreshToken.prototype.save = function mark(ttl) {
     const { AccessToken: access, RotatedRefreshToken: rotated } = Provider.ctx?.oidc.entities ?? {};
     const isBound =
-      (access as { jkt?: string } | undefined)?.jkt !== undefined ||
-      (rotated as MarkedToken | undefined)?.[BOUND_MEMBER] === true;
+      (access as { jkt?: string } | undefined)?.jkt !== undefined || isBoundToken(rotated);
     if (isBound) this[BOUND_MEMBER] = true;
     return save.call(this, ttl);
   };
@@ -136,8 +131,7 @@ function markBoundTokens(provider: Provider): void {
 
 /** Called by the core during a refresh: throws `invalid_dpop_proof` if the tokens are bound and there is no proof. */
 export function requireProof(ctx: KoaContextWithOIDC): void {
-  const token = ctx.oidc.entities.RefreshToken as MarkedToken | undefined;
-  if (token?.[BOUND_MEMBER] === true && ctx.get("DPoP") === "")
+  if (isBoundToken(ctx.oidc.entities.RefreshToken) && ctx.get("DPoP") === "")
     throw new errors.InvalidDpopProof("refreshing DPoP-bound tokens requires a proof");
 }
 

@@ -23,6 +23,8 @@ export interface Authentication {
   act?: Actor;
   /** Roles of the token that it was exchanged for; the new one has no others. */
   rolesMax?: readonly string[];
+  /** Claims that the client has requested for userinfo by name. */
+  requested?: readonly string[];
 }
 
 /** The core's token, reduced to the members used here. */
@@ -123,7 +125,8 @@ export class TokenClaimsSource {
     const account = await this.#users.find(issued.accountId);
     if (account === undefined || account.disabled) throw createGoneError();
     const rights = await this.#findUserRights(ctx ?? token, account.id);
-    const { sid, authTime, acr, amr, act, rolesMax } = this.#readAuthentication(ctx, issued);
+    const authentication = this.#readAuthentication(ctx, issued);
+    const { sid, authTime, acr, amr, act, rolesMax } = authentication;
     Object.assign(jwt.payload, {
       sid,
       session_exp: await this.#findSessionEnd(sid),
@@ -137,7 +140,7 @@ export class TokenClaimsSource {
       amr,
       act,
     });
-    await this.#noteIssued(issued, Object.keys(findSource(ctx).claims?.userinfo ?? {}));
+    await this.#noteIssued(issued, authentication.requested ?? []);
   }
 
   #settle(
@@ -164,12 +167,13 @@ export class TokenClaimsSource {
   ): Partial<Authentication> {
     const given = this.#authentications.get(token);
     if (given !== undefined) return given;
-    const { authTime, acr, amr } = findSource(ctx);
+    const { authTime, acr, amr, claims } = findSource(ctx);
     return {
       ...(token.sessionUid === undefined ? {} : { sid: token.sessionUid }),
       ...(authTime === undefined ? {} : { authTime }),
       acr,
       amr,
+      requested: Object.keys(claims?.userinfo ?? {}),
     };
   }
 
