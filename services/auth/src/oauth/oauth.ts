@@ -29,7 +29,6 @@ import type { OAuthPages } from "./provider/pages.ts";
 import { buildProvider, type ProviderOptions } from "./provider/provider.ts";
 import { AccessTokenVerifier } from "./token/access-token.ts";
 import { Audiences } from "./token/audience.ts";
-import { DirectGrants } from "./token/direct-grants.ts";
 import { Entitlements } from "./token/entitlements.ts";
 import { ItemStore } from "./token/item-store.ts";
 import { LoginTokenMint } from "./token/login-tokens.ts";
@@ -177,8 +176,7 @@ export class OAuth {
     };
     this.dispatcher = new OAuthDispatcher({
       ...shared,
-      endpoints: new TokenEndpoints({ ...shared, verifier, items }),
-      grants: new DirectGrants({ ...shared, claims }),
+      endpoints: new TokenEndpoints({ ...shared, verifier, items, claims }),
       userinfo: { ...shared, verifier, items },
       getScopes: () => policy.scopeNames,
       build: () => buildProvider(providerOptions, keys.current),

@@ -20,7 +20,7 @@ import {
   OAUTH_ROUTES,
   OWN_ROUTES,
 } from "../core/routes.ts";
-import { isCoreError, type DirectGrants } from "../token/direct-grants.ts";
+import { isCoreError } from "../token/direct-grants.ts";
 import { keepToClient, openToOrigin } from "../client/cors.ts";
 import { skipSignOut } from "../provider/named-sign-out.ts";
 import { findPlainClient } from "./client-auth.ts";
@@ -33,7 +33,6 @@ import { serveUserinfo, type UserinfoOptions } from "./userinfo.ts";
 export interface OAuthDispatcherOptions {
   issuer: string;
   endpoints: TokenEndpoints;
-  grants: DirectGrants;
   userinfo: UserinfoOptions;
   log: Logger;
   clock: Clock;
@@ -168,7 +167,9 @@ export class OAuthDispatcher implements NodeHandler {
     if (params === undefined) return false;
     const client = await findPlainClient(provider, request, params);
     if (client === undefined) return false;
-    const answer = await this.#options.grants.grant({ provider, client, params }).catch(readError);
+    const answer = await this.#options.endpoints.grants
+      .grant({ provider, client, params })
+      .catch(readError);
     if (answer === undefined) return false;
     openToOrigin(request, response);
     await keepToClient(provider, client.clientId, request, response);

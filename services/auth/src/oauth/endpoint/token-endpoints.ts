@@ -1,4 +1,4 @@
-// Introspection (RFC 7662) and revocation (RFC 7009); the core rejects JWTs at both endpoints.
+// Introspection (RFC 7662) and revocation (RFC 7009), because the core rejects JWTs at both endpoints, and direct grants.
 import { hash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "@platform/kernel/time";
@@ -7,21 +7,18 @@ import { hasPermission } from "../../rbac/permission.ts";
 import { keepToClient, openToOrigin } from "../client/cors.ts";
 import type { CoreClient } from "../core/core-client.ts";
 import { isJwt, type AccessTokenVerifier } from "../token/access-token.ts";
-import type { Audiences } from "../token/audience.ts";
+import { DirectGrants, type DirectGrantsOptions } from "../token/direct-grants.ts";
 import type { Item, ItemStore } from "../token/item-store.ts";
-import type { TokenPolicy } from "../token/policy.ts";
 import type { RevocationList } from "../token/revocation-list.ts";
 import { identifyAsker } from "./client-auth.ts";
 import { OAuthError, readForm, sendJson } from "./endpoint.ts";
 
 /** Options of the endpoints. */
-export interface TokenEndpointsOptions {
+export interface TokenEndpointsOptions extends DirectGrantsOptions {
   getProvider: () => Provider;
   verifier: AccessTokenVerifier;
   items: ItemStore;
   revocations: RevocationList;
-  policy: TokenPolicy;
-  audiences: Audiences;
   clock: Clock;
   /** Bearer token that grants access to the feed only. */
   feedToken?: string | undefined;
@@ -43,9 +40,12 @@ type Asking = { client: CoreClient } | { client: undefined };
 
 /** Serves the endpoints. */
 export class TokenEndpoints {
+  /** Grants of the token endpoint that need nothing from the core's middleware. */
+  readonly grants: DirectGrants;
   readonly #options: TokenEndpointsOptions;
 
   constructor(options: TokenEndpointsOptions) {
+    this.grants = new DirectGrants(options);
     this.#options = options;
   }
 
