@@ -3,6 +3,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { systemClock } from "@platform/kernel/time";
+import { TokenPolicy } from "../../src/oauth/token/policy.ts";
+import { createRbac, type Rbac, type Rights } from "../../src/rbac/rights.ts";
 import { onEachDatabase } from "../databases.ts";
 import { bindClient, startHost, USER_ID, type Host } from "./host.ts";
 import {
@@ -297,6 +299,27 @@ onEachDatabase((makeUrl) => {
     const elsewhere = { ...form, resource: "https://elsewhere.example" };
     const { body } = await compare({ name: "another resource", form: elsewhere, as: client });
     assert.equal(body["error"], "invalid_target");
+  });
+
+  test("concurrent requests read a client's rights once, and a failed read is repeated", async () => {
+    const rbac = createRbac(host.database);
+    const reads: string[] = [];
+    let isOffline = true;
+    const findRights: Rbac["findRights"] = async (subject) => {
+      reads.push(subject.id);
+      if (isOffline) throw new Error("offline");
+      return rbac.findRights(subject);
+    };
+    const policy = new TokenPolicy({ ...rbac, findRights }, systemClock);
+    const ask = (): Promise<PromiseSettledResult<Rights>[]> =>
+      Promise.allSettled([1, 2, 3].map(() => policy.findClientRights(client.client_id)));
+    assert.deepEqual(new Set((await ask()).map(({ status }) => status)), new Set(["rejected"]));
+    assert.equal(reads.length, 1);
+    isOffline = false;
+    const [first, ...others] = await ask();
+    assert.deepEqual(first?.status === "fulfilled" && first.value.roles, ["reader"]);
+    for (const other of others) assert.deepEqual(other, first);
+    assert.equal(reads.length, 2);
   });
 
   test("refresh_token: of a disabled user, a revoked grant, a used family, and with a lost race", async () => {

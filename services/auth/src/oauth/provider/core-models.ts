@@ -13,8 +13,14 @@ import { fetchUnknownKeys } from "./client-keys.ts";
 const CLIENT_MS = 1_000;
 const CLIENTS_MAX = 10_000;
 
-/** Clients that were read within the last second, by id. Changes on this node remove the client. */
-export type ClientCache = Map<string, { provider: Provider; client: CoreClient; until: number }>;
+/** Reads of clients that began within the last second, by id. Changes on this node remove the read. */
+export type ClientCache = Map<string, ClientRead>;
+
+interface ClientRead {
+  provider: Provider;
+  client: Promise<CoreClient | undefined>;
+  until: number;
+}
 
 /** Options of the models. */
 export interface ModelOptions {
@@ -135,23 +141,32 @@ export function requireProof(ctx: KoaContextWithOIDC): void {
     throw new errors.InvalidDpopProof("refreshing DPoP-bound tokens requires a proof");
 }
 
-// The core reads the client from the store and hashes its metadata with every request.
+// The core reads the client from the store and hashes its metadata with every request. Concurrent requests share one
+// read; unknown clients are not remembered.
 function rememberClients(provider: Provider, { clientCache, clock }: ModelOptions): void {
   const Client = provider.Client as { find: (id: string) => Promise<CoreClient | undefined> };
   const find = Client.find.bind(Client);
+  const load = async (id: string): Promise<CoreClient | undefined> => {
+    const client = await find(id);
+    if (client?.jwksUri !== undefined) fetchUnknownKeys(client.asymmetricKeyStore, clock);
+    return client;
+  };
   Client.find = async (id) => {
     const now = clock.monotonicMs();
     const known = clientCache.get(id);
     if (known !== undefined && known.provider === provider && now < known.until)
       return known.client;
-    const client = await find(id);
-    if (client === undefined) {
-      clientCache.delete(id);
-      return undefined;
-    }
-    if (client.jwksUri !== undefined) fetchUnknownKeys(client.asymmetricKeyStore, clock);
+    const read: ClientRead = { provider, client: load(id), until: now + CLIENT_MS };
     if (clientCache.size >= CLIENTS_MAX) clientCache.clear();
-    clientCache.set(id, { provider, client, until: now + CLIENT_MS });
+    clientCache.set(id, read);
+    const forget = (): void => {
+      if (clientCache.get(id) === read) clientCache.delete(id);
+    };
+    const client = await read.client.catch((error: unknown) => {
+      forget();
+      throw error;
+    });
+    if (client === undefined) forget();
     return client;
   };
 }

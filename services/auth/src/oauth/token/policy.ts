@@ -17,7 +17,7 @@ const CLIENTS_MAX = 10_000;
 export class TokenPolicy {
   readonly #rbac: Rbac;
   readonly #clock: Clock;
-  readonly #clientRights = new Map<string, { rights: Rights; until: number }>();
+  readonly #clientRights = new Map<string, { rights: Promise<Rights>; until: number }>();
   #scopes: ReadonlyMap<string, readonly string[]> = new Map();
   #requirements: ReadonlyMap<string, ScopeRights> = new Map();
   #names: ReadonlySet<string> = new Set(OPENID_SCOPES);
@@ -70,15 +70,24 @@ export class TokenPolicy {
     return this.#rbac.findRights({ kind: "user", id: userId });
   }
 
-  /** The rights of a client, at most a second old, because machines request tokens often. */
-  async findClientRights(clientId: string): Promise<Rights> {
+  /**
+   * The rights of a client, at most a second old, because machines request tokens often. Concurrent callers share one
+   * read: after each second, all requests in flight would read them.
+   */
+  findClientRights(clientId: string): Promise<Rights> {
     const now = this.#clock.monotonicMs();
     const known = this.#clientRights.get(clientId);
     if (known !== undefined && now < known.until) return known.rights;
-    const rights = await this.#rbac.findRights({ kind: "client", id: clientId });
+    const read = {
+      rights: this.#rbac.findRights({ kind: "client", id: clientId }),
+      until: now + CLIENT_RIGHTS_MS,
+    };
     if (this.#clientRights.size >= CLIENTS_MAX) this.#clientRights.clear();
-    this.#clientRights.set(clientId, { rights, until: now + CLIENT_RIGHTS_MS });
-    return rights;
+    this.#clientRights.set(clientId, read);
+    read.rights.catch(() => {
+      if (this.#clientRights.get(clientId) === read) this.#clientRights.delete(clientId);
+    });
+    return read.rights;
   }
 
   /** True if a subject with these rights may have the scope. Without `rights` it must only exist. */
