@@ -325,6 +325,10 @@ export const runtimeDefinition = defineConfig({
       arguments: ["file?"],
       options: { json },
     },
+    lsp: {
+      summary: "Serve an editor: the Language Server Protocol over standard input and output.",
+      standalone: true,
+    },
     "migrate status": {
       summary: "Show which migrations of a service are applied.",
       standalone: true,

@@ -54,12 +54,8 @@ export async function main(): Promise<void> {
         roles: options.role,
         passwordStdin: options.password_stdin,
       }),
-    "bucket add": async ({ options, positionals: [name = ""] }) =>
-      (await import("./command/bucket-add.ts")).runBucketAdd({
-        data: options.data,
-        name,
-        origins: options.cors,
-      }),
+    "bucket add": async ({ options: { data, cors: origins }, positionals: [name = ""] }) =>
+      (await import("./command/bucket-add.ts")).runBucketAdd({ data, name, origins }),
     "app add": async ({ options, positionals: [name = ""] }) =>
       (await import("./command/app-add.ts")).runAppAdd({
         data: options.data,
@@ -100,6 +96,7 @@ export async function main(): Promise<void> {
       (await import("./command/run.ts")).runRun({ file, watch: options.watch }),
     check: async ({ options, positionals: [file] }) =>
       (await import("./command/check.ts")).runCheck({ file, json: options.json }),
+    lsp: async () => (await import("./command/lsp.ts")).runLsp(VERSION),
     "migrate status": async ({ positionals: [file] }) =>
       (await import("./command/migrate.ts")).runMigrateStatus(file),
     "migrate up": async ({ positionals: [file] }) =>

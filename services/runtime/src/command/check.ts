@@ -38,7 +38,12 @@ function findProblems(path: string, source: string): SourceProblem[] {
   try {
     const compiled = compileService(source, name);
     const databaseUrl = process.env["DATABASE_URL"];
-    const { problems, rowTypes } = checkStatements({ path: name, source, compiled, databaseUrl });
+    const { problems, rowTypes } = checkStatements({
+      path: name,
+      source,
+      ...compiled,
+      databaseUrl,
+    });
     const found = [...compiled.warnings, ...problems];
     const types = checkTypes(path, compileService(source, name, rowTypes));
     if (types !== undefined) return [...found, ...types];

@@ -1,20 +1,19 @@
-// Statements of a service file: prepared on an in-memory database with the file's migrations, which also yields the types
+// Statements of a file: prepared on an in-memory database with the migrations of its folder, which also yields the types
 // of their rows.
 import { dirname, resolve } from "node:path";
-import { DatabaseSync } from "node:sqlite";
-import { readMigrationFolder, selectMigrations } from "@platform/service/host";
-import type { Compiled, Insertion } from "./compile.ts";
-import type { StoreDeclaration } from "./declaration.ts";
-import { describeRow, RowTypes } from "./row-type.ts";
+import type { Insertion } from "./compile.ts";
+import type { DatabaseBinding } from "./databases.ts";
+import { describeRow } from "./row-type.ts";
+import { SchemaCache, type Schema } from "./schema.ts";
 import { findLineColumn, type SourceProblem } from "./source-problem.ts";
 import type { SqlTemplate } from "./sql-template.ts";
-import { findFolder } from "./verify.ts";
 
-/** A compiled file. */
+/** A parsed file. */
 interface Program {
   readonly path: string;
   readonly source: string;
-  readonly compiled: Compiled;
+  readonly databases: readonly DatabaseBinding[];
+  readonly statements: readonly SqlTemplate[];
   /** Value of DATABASE_URL. */
   readonly databaseUrl: string | undefined;
 }
@@ -28,69 +27,35 @@ export interface CheckedStatements {
 
 type Report = (offset: number, message: string, severity?: SourceProblem["severity"]) => void;
 
-/** A migrated database; the last `migrations` in the file may belong to it. */
-interface Schema {
-  readonly database: DatabaseSync;
-  readonly types: RowTypes;
-}
-
 /**
  * Prepares the statements of databases whose migrations are a folder. Services of PostgreSQL are not checked: that would
  * need a server.
  */
-export function checkStatements(program: Program): CheckedStatements {
-  const { path, source, compiled, databaseUrl = "" } = program;
+export function checkStatements(program: Program, schemas = new SchemaCache()): CheckedStatements {
+  const { path, source, databases, statements, databaseUrl = "" } = program;
   const problems: SourceProblem[] = [];
   const report: Report = (offset, message, severity = "error") =>
     void problems.push({ path, ...findLineColumn(source, offset), severity, message });
   const rowTypes: Insertion[] = [];
-  const databases = compiled.declarations.filter(({ kind }) => kind === "database");
-  if (/^postgres(?:ql)?:/.test(databaseUrl) && compiled.statements.length > 0) {
+  if (/^postgres(?:ql)?:/.test(databaseUrl) && statements.length > 0) {
     const at = databases[0]!.start;
     report(at, "statements are checked on SQLite only, and DATABASE_URL is PostgreSQL", "warning");
     return { problems, rowTypes };
   }
-  for (const [index, declaration] of databases.entries()) {
-    const schema = openSchema(program, declaration as StoreDeclaration, index === 0, report);
-    if (schema === undefined) continue;
-    for (const statement of compiled.statements) {
-      if (statement.database !== (declaration as StoreDeclaration).name) continue;
-      const type = checkStatement(statement, schema, source, report);
+  for (const { name, migrations } of databases) {
+    if (migrations === undefined) continue;
+    const opened = schemas.open(resolve(dirname(path), migrations.folder));
+    if ("message" in opened) {
+      report(migrations.offset, opened.message);
+      continue;
+    }
+    for (const statement of statements) {
+      if (statement.database !== name) continue;
+      const type = checkStatement(statement, opened.schema, source, report);
       if (type !== undefined) rowTypes.push({ at: statement.typeAt, text: `<${type}>` });
     }
-    schema.database.close();
   }
   return { problems, rowTypes };
-}
-
-/** Applies the migrations of a database; undefined without a folder of them, or if one fails. */
-function openSchema(
-  { path, source, compiled }: Program,
-  declaration: StoreDeclaration,
-  isFirst: boolean,
-  report: Report,
-): Schema | undefined {
-  const shared = compiled.declarations.find(({ kind }) => kind === "migrations");
-  const found =
-    (isFirst && shared && findFolder(shared, source)) || findFolder(declaration, source);
-  if (found === undefined) return undefined;
-  const database = new DatabaseSync(":memory:", { enableForeignKeyConstraints: false });
-  let id = "";
-  try {
-    const texts = readMigrationFolder(resolve(dirname(path), found.folder));
-    for (const migration of selectMigrations(texts, "sqlite")) {
-      ({ id } = migration);
-      for (const statement of migration.statements(undefined as never, "sqlite")) {
-        database.exec(statement);
-      }
-    }
-    return { database, types: new RowTypes(database) };
-  } catch (error) {
-    const { message } = error as Error;
-    report(found.offset, id === "" ? message : `migration ${id}: ${message}`);
-    database.close();
-    return undefined;
-  }
 }
 
 /** Reports a statement that cannot be prepared; returns the type of its rows where the author has written none. */

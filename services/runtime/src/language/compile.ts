@@ -1,12 +1,13 @@
 // Compiles a service file to TypeScript: declarations become calls of @platform/service, lines stay lines.
 import { MagicString } from "magic-string";
+import type { DatabaseBinding } from "./databases.ts";
 import type {
   Declaration,
   EveryDeclaration,
   RouteDeclaration,
   StoreDeclaration,
 } from "./declaration.ts";
-import { parseService, SyntaxProblem, type ParsedService } from "./parse.ts";
+import { explainSyntax, parseService, SyntaxProblem, type ParsedService } from "./parse.ts";
 import { CompileError, findLineColumn, type SourceProblem } from "./source-problem.ts";
 import type { SqlTemplate } from "./sql-template.ts";
 import { verifyDeclarations } from "./verify.ts";
@@ -18,6 +19,7 @@ export interface Compiled {
   /** Source map as JSON, or null if the file has no declarations. */
   readonly map: string | null;
   readonly declarations: readonly Declaration[];
+  readonly databases: readonly DatabaseBinding[];
   readonly statements: readonly SqlTemplate[];
   readonly warnings: readonly SourceProblem[];
 }
@@ -74,20 +76,6 @@ function parse(source: string, path: string): ParsedService {
     const message = explainSyntax(error, source);
     throw new CompileError([{ path, ...position, severity: "error", message }], source);
   }
-}
-
-/** A word at the start of a line and a name, where a declaration may have been meant. */
-const UNKNOWN_DECLARATION = /(?:^|\n)(?:export )?([A-Za-z_$][\w$]*) +$/;
-
-// The position alone does not say what is wrong.
-function explainSyntax({ message, offset }: SyntaxProblem, source: string): string {
-  if (message !== "unexpected token") return message;
-  if (source.slice(offset).trim() === "") {
-    return "unexpected end of the file: a closing }, ) or ] is missing";
-  }
-  const [, word] = UNKNOWN_DECLARATION.exec(source.slice(0, offset)) ?? [];
-  if (word === undefined || !/^[A-Za-z_${]/.test(source.slice(offset))) return message;
-  return `unexpected token: ${word} is not a declaration; those are server, database, cache, migrations, export route and every`;
 }
 
 function formatImport(declarations: readonly Declaration[]): string {

@@ -1,6 +1,7 @@
 // The parser: TypeScript, and declarations at the start of top-level statements.
 import { tsPlugin } from "@sveltejs/acorn-typescript";
 import { Parser, tokTypes, type Node, type TokenType } from "acorn";
+import { findDatabases, type BindingNode, type DatabaseBinding } from "./databases.ts";
 import { findSqlTemplates, type Candidate, type SqlTemplate } from "./sql-template.ts";
 import {
   CLAUSE_NAMES,
@@ -70,6 +71,7 @@ const TypeScriptParser = Parser.extend(tsPlugin()) as unknown as new (
 /** A parsed file. */
 export interface ParsedService {
   readonly declarations: readonly Declaration[];
+  readonly databases: readonly DatabaseBinding[];
   readonly statements: readonly SqlTemplate[];
 }
 
@@ -85,8 +87,10 @@ export function parseService(source: string): ParsedService {
     if (pos === undefined) throw error;
     throw new SyntaxProblem(describe(message), pos);
   }
-  const { declarations, candidates } = parser;
-  return { declarations, statements: findSqlTemplates(declarations, [...candidates.values()]) };
+  const { declarations, candidates, bindings } = parser;
+  const databases = findDatabases(source, declarations, [...bindings.values()]);
+  const statements = findSqlTemplates(databases, [...candidates.values()]);
+  return { declarations, databases, statements };
 }
 
 /** The message of acorn without its position. */
@@ -95,15 +99,34 @@ function describe(message: string): string {
   return text[0]!.toLowerCase() + text.slice(1);
 }
 
+/** A word at the start of a line and a name, where a declaration may have been meant. */
+const UNKNOWN_DECLARATION = /(?:^|\n)(?:export )?([A-Za-z_$][\w$]*) +$/;
+
+/** The message of a syntax error, where the position alone does not say what is wrong. */
+export function explainSyntax({ message, offset }: SyntaxProblem, source: string): string {
+  if (message !== "unexpected token") return message;
+  if (source.slice(offset).trim() === "") {
+    return "unexpected end of the file: a closing }, ) or ] is missing";
+  }
+  const [, word] = UNKNOWN_DECLARATION.exec(source.slice(0, offset)) ?? [];
+  if (word === undefined || !/^[A-Za-z_${]/.test(source.slice(offset))) return message;
+  return `unexpected token: ${word} is not a declaration; those are server, database, cache, migrations, export route and every`;
+}
+
 class ServiceParser extends TypeScriptParser {
   readonly declarations: Declaration[] = [];
   /** Nodes that may belong to statements, by their start: the parser may read a range more than once. */
   readonly candidates = new Map<string, Candidate>();
+  /** Imports and declarators of variables, in the same way. */
+  readonly bindings = new Map<number, BindingNode>();
 
   override finishNode(node: Node, type: string): Node {
     const finished = super.finishNode(node, type);
     if (type === "TaggedTemplateExpression" || type === "CallExpression") {
       this.candidates.set(`${node.start} ${node.end}`, finished);
+    }
+    if (type === "ImportDeclaration" || type === "VariableDeclarator") {
+      this.bindings.set(node.start, finished);
     }
     return finished;
   }

@@ -1,5 +1,4 @@
 // Statements in a service file: templates of its databases, found among the nodes of the parser.
-import type { Declaration } from "./declaration.ts";
 
 /** A template like notes.one`select …`; offsets are those of the source. */
 export interface SqlTemplate {
@@ -30,7 +29,8 @@ export interface Candidate extends SyntaxNode {
   readonly arguments?: readonly SyntaxNode[];
 }
 
-interface SyntaxNode {
+/** The parts of nodes that are read. */
+export interface SyntaxNode {
   readonly type: string;
   readonly start: number;
   readonly end: number;
@@ -50,16 +50,17 @@ interface Scope {
 
 const METHODS = new Set(["one", "all", "run"]);
 
-/** Finds the statements of declared databases, also on the parameter of their `transaction()`, in the order of the file. */
+/** Finds the statements of databases, also on the parameter of their `transaction()`, in the order of the file. */
 export function findSqlTemplates(
-  declarations: readonly Declaration[],
+  databases: readonly { readonly name: string }[],
   candidates: readonly Candidate[],
 ): SqlTemplate[] {
-  const scopes = declarations.flatMap((one): Scope[] =>
-    one.kind === "database"
-      ? [{ name: one.name, database: one.name, start: 0, end: Infinity }]
-      : [],
-  );
+  const scopes = databases.map(({ name }): Scope => ({
+    name,
+    database: name,
+    start: 0,
+    end: Infinity,
+  }));
   for (const candidate of candidates) {
     const scope = findTransaction(candidate, scopes);
     if (scope !== undefined) scopes.unshift(scope);

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { checkTiming, Router } from "@platform/service/host";
+import { findFolder } from "./databases.ts";
 import type { Declaration, RouteDeclaration } from "./declaration.ts";
 import { findLineColumn, type SourceProblem } from "./source-problem.ts";
 
@@ -113,20 +114,6 @@ function verifyMigrations({ path, source, declarations }: Program, error: Report
       error(declaration.start, "migrations need a database; declare one: database notes");
     }
   }
-}
-
-/** The folder of migrations of a declaration and its offset, if it is written as a string. */
-export function findFolder(
-  declaration: Declaration,
-  source: string,
-): { folder: string; offset: number } | undefined {
-  if (declaration.kind === "migrations") {
-    return { folder: declaration.folder, offset: declaration.folderRange.start };
-  }
-  if (declaration.kind !== "database" || declaration.options === undefined) return undefined;
-  const { start, end } = declaration.options;
-  const found = /\bmigrations\s*:\s*(["'])(\.[^"'\\\n]*)\1/d.exec(source.slice(start, end));
-  return found === null ? undefined : { folder: found[2]!, offset: start + found.indices![1]![0] };
 }
 
 function catchMessage(work: () => void): string | undefined {

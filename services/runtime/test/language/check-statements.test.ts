@@ -24,7 +24,7 @@ const HEAD = 'database notes { migrations: "./migrations" }\n';
 
 function check(source: string, databaseUrl?: string) {
   const compiled = compileService(HEAD + source, PATH);
-  return checkStatements({ path: PATH, source: HEAD + source, compiled, databaseUrl });
+  return checkStatements({ path: PATH, source: HEAD + source, ...compiled, databaseUrl });
 }
 
 function findRow(sql: string): string | undefined {
@@ -91,7 +91,7 @@ test("a migration that fails is reported at its folder", () => {
   writeFileSync(join(folder, "bad/0002-b.sql"), "alter table b add column c text;");
   const source = 'migrations "./bad"\ndatabase notes\nevery 1h { await notes.run`delete from a` }';
   const compiled = compileService(source, PATH);
-  const { problems } = checkStatements({ path: PATH, source, compiled, databaseUrl: undefined });
+  const { problems } = checkStatements({ path: PATH, source, ...compiled, databaseUrl: undefined });
   assert.deepEqual(
     problems.map(({ line, column, message }) => ({ line, column, message })),
     [{ line: 1, column: 12, message: "migration 0002-b: no such table: b" }],

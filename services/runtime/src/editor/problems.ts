@@ -1,0 +1,143 @@
+// All messages about a document: syntax and declarations, statements, and types.
+import { relative } from "node:path";
+import { checkStatements } from "../language/check-statements.ts";
+import { SchemaCache } from "../language/schema.ts";
+import type { SourceProblem } from "../language/source-problem.ts";
+import { mapDiagnostics } from "./answers.ts";
+import { keyOfStatement, type Analysis, type Document } from "./document.ts";
+import type { Diagnostic, LineRange } from "./protocol.ts";
+import type { TypeServer } from "./type-server.ts";
+import { isScript, nameForTypes, type Workspace } from "./workspace.ts";
+
+/** Source of our own messages, beside TypeScript's `ts`. */
+const SOURCE = "platform";
+const WORD = /[\w$@./:*-]+/y;
+
+/** The statements of one text. */
+interface StatementResult {
+  readonly source: string;
+  readonly problems: readonly { readonly offset: number; readonly problem: SourceProblem }[];
+}
+
+/** Messages about the documents of a workspace. */
+export class Problems {
+  readonly #workspace: Workspace;
+  readonly #types: TypeServer | undefined;
+  readonly #statements = new WeakMap<Document, StatementResult>();
+  /** Schemas of the databases. */
+  readonly schemas = new SchemaCache();
+
+  constructor(workspace: Workspace, types: TypeServer | undefined) {
+    this.#workspace = workspace;
+    this.#types = types;
+  }
+
+  /** Checks the statements of a document. Returns true if its messages or its view change. */
+  checkStatements(document: Document): boolean {
+    const { path } = document;
+    const analysis = document.analyze();
+    // A file that cannot be parsed keeps the messages about the rest of its text.
+    if (path === undefined || analysis.syntaxErrorAt !== undefined) return false;
+    const { source, databases, statements, lines } = analysis;
+    const before = this.#statements.get(document);
+    if (before === undefined && databases.length === 0) return false;
+    const name = relative(process.cwd(), path);
+    const databaseUrl = process.env["DATABASE_URL"];
+    const program = { path: name, source, databases, statements, databaseUrl };
+    const { problems, rowTypes } = checkStatements(program, this.schemas);
+    const located = problems.map((problem) => ({
+      offset: lines.toOffset({ line: problem.line - 1, character: problem.column - 1 }),
+      problem,
+    }));
+    this.#statements.set(document, { source, problems: located });
+    const typeAt = new Map(rowTypes.map(({ at, text }) => [at, text]));
+    const types = statements.flatMap((statement): [string, string][] => {
+      const type = typeAt.get(statement.typeAt);
+      return type === undefined ? [] : [[keyOfStatement(statement), type]];
+    });
+    const isChanged = document.setRowTypes(new Map(types));
+    if (isChanged) this.#workspace.touch();
+    return isChanged || describe(before) !== describe({ source, problems: located });
+  }
+
+  /** Our own messages about a document. */
+  listOwn(document: Document): Diagnostic[] {
+    const analysis = document.analyze();
+    const { problems, lines } = analysis;
+    const own = problems.map((problem) => {
+      const { line, column } = problem;
+      const offset = lines.toOffset({ line: line - 1, character: column - 1 });
+      return formatDiagnostic(analysis, offset, problem);
+    });
+    const statements = this.#locateStatements(document, analysis.source).map(
+      ({ offset, problem }) => formatDiagnostic(analysis, offset, problem),
+    );
+    return [...own, ...statements];
+  }
+
+  /** All messages about a document. */
+  async list(document: Document, signal?: AbortSignal): Promise<Diagnostic[]> {
+    const own = this.listOwn(document);
+    const types = this.#types;
+    if (types === undefined || !isScript(document)) return own;
+    this.#workspace.flush(types);
+    const snapshot = this.#workspace.takeSnapshot();
+    const analysis = document.analyze();
+    const report = await types.request<{ items?: readonly Diagnostic[] }>(
+      "textDocument/diagnostic",
+      { textDocument: { uri: nameForTypes(document) } },
+      signal,
+    );
+    return [...own, ...mapDiagnostics(snapshot, analysis, report.items ?? [])];
+  }
+
+  /** The messages of the last check; while the text is edited, those outside the edit move with their text. */
+  #locateStatements(document: Document, source: string): StatementResult["problems"] {
+    const known = this.#statements.get(document);
+    if (known === undefined) return [];
+    if (known.source === source) return known.problems;
+    const { prefix, suffix } = findCommonEnds(known.source, source);
+    const moved = source.length - known.source.length;
+    return known.problems.flatMap(({ offset, problem }) => {
+      if (offset + lengthOfWord(known.source, offset) <= prefix) return [{ offset, problem }];
+      if (offset < known.source.length - suffix) return [];
+      return [{ offset: offset + moved, problem }];
+    });
+  }
+}
+
+function describe(result: StatementResult | undefined): string {
+  return JSON.stringify((result?.problems ?? []).map(({ problem }) => problem));
+}
+
+function findCommonEnds(before: string, after: string): { prefix: number; suffix: number } {
+  const max = Math.min(before.length, after.length);
+  let prefix = 0;
+  while (prefix < max && before[prefix] === after[prefix]) prefix++;
+  let suffix = 0;
+  while (suffix < max - prefix && before.at(-1 - suffix) === after.at(-1 - suffix)) suffix++;
+  return { prefix, suffix };
+}
+
+function formatDiagnostic(
+  { source, lines }: Analysis,
+  offset: number,
+  { severity, message }: SourceProblem,
+): Diagnostic {
+  const length = lengthOfWord(source, offset);
+  const range: LineRange = {
+    start: lines.toPosition(offset),
+    end: lines.toPosition(Math.min(source.length, offset + length)),
+  };
+  return { range, severity: severity === "error" ? 1 : 2, source: SOURCE, message };
+}
+
+function lengthOfWord(source: string, offset: number): number {
+  WORD.lastIndex = offset;
+  return WORD.exec(source)?.[0].length ?? 1;
+}
+
+/** True for our own messages. */
+export function isOwnDiagnostic({ source }: Diagnostic): boolean {
+  return source === SOURCE;
+}

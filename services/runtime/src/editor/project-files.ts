@@ -1,0 +1,74 @@
+// The files of a project, and its configuration for TypeScript.
+import { existsSync, readdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** Folders that contain no text of the author. */
+const SKIPPED = new Set(["node_modules", "dist", "data"]);
+const ENTRIES_MAX = 50_000;
+const FILES_MAX = 2_000;
+
+/** Files whose name matches, below a folder: in the order of their paths, at most 2000. */
+export function listFiles(folder: string, name: RegExp): string[] {
+  const found: string[] = [];
+  const folders = [folder];
+  let entries = 0;
+  for (let next = folders.pop(); next !== undefined; next = folders.pop()) {
+    for (const entry of readEntries(next)) {
+      if (++entries > ENTRIES_MAX || found.length >= FILES_MAX) return found.sort();
+      const path = join(next, entry.name);
+      const isSkipped = entry.name.startsWith(".") || SKIPPED.has(entry.name);
+      if (entry.isDirectory() && !isSkipped) folders.push(path);
+      else if (entry.isFile() && name.test(entry.name)) found.push(path);
+    }
+  }
+  return found.sort();
+}
+
+function readEntries(folder: string) {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    // It was removed, or is not readable for this user.
+    return [];
+  }
+}
+
+/**
+ * Files that a project lacks, by path: TypeScript reads them as if they were there. A project with a tsconfig.json is
+ * checked as that says.
+ */
+export function createMissingFiles(folder: string): ReadonlyMap<string, string> {
+  const files = new Map<string, string>();
+  const config = join(folder, "tsconfig.json");
+  const manifest = join(folder, "package.json");
+  if (!existsSync(config)) files.set(config, JSON.stringify(createConfig(folder)));
+  if (!existsSync(manifest)) files.set(manifest, '{ "type": "module" }');
+  return files;
+}
+
+function createConfig(folder: string): object {
+  const source = fileURLToPath(new URL(".", import.meta.resolve("@platform/service")));
+  const types = resolve(source, "../../../node_modules/@types");
+  return {
+    compilerOptions: {
+      target: "esnext",
+      lib: ["esnext"],
+      module: "nodenext",
+      moduleResolution: "nodenext",
+      moduleDetection: "force",
+      noEmit: true,
+      strict: true,
+      skipLibCheck: true,
+      allowImportingTsExtensions: true,
+      erasableSyntaxOnly: true,
+      types: ["node"],
+      typeRoots: [types, join(folder, "node_modules/@types")],
+      paths: {
+        "@platform/service": [join(source, "index.ts")],
+        "@platform/service/testing": [join(source, "testing.ts")],
+      },
+    },
+    exclude: [...SKIPPED],
+  };
+}
