@@ -47,6 +47,7 @@ export const longForms: readonly TestPlan[] = [
     PLATFORM_NODES_RATE: "50",
   }),
   longForm("packages/service/test/schedule/kill.test.ts", { PLATFORM_SCHEDULE_KILLS: "20" }),
+  longForm("services/runtime/test/editor/random-walk.test.ts", { PLATFORM_EDITOR_EDITS: "2000" }),
   longForm("services/notify/test/crash/kill.test.ts", { PLATFORM_NOTIFY_KILLS: "50" }),
   longForm("services/notify/test/crash/calls-kill.test.ts", { PLATFORM_NOTIFY_CALL_KILLS: "30" }),
   longForm("services/notify/test/inbound/kill.test.ts", { PLATFORM_NOTIFY_INBOUND_KILLS: "50" }),

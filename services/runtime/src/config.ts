@@ -320,7 +320,8 @@ export const runtimeDefinition = defineConfig({
       },
     },
     check: {
-      summary: "Find errors of a service file without running it: declarations and types.",
+      summary:
+        "Find errors without running: declarations, statements and types of a service file; default: all files of the project.",
       standalone: true,
       arguments: ["file?"],
       options: { json },

@@ -13,7 +13,7 @@ import { createView, type View } from "../language/view.ts";
 import type { LineRange, TextEdit } from "./protocol.ts";
 
 /** Files in the language. */
-export const SERVICE_FILE = /\.service\.ts$/;
+export const SERVICE_FILE = /\.service\.[tj]s$/;
 /** Other files that may have statements. */
 const SCRIPT_FILE = /\.[mc]?ts$/;
 const DATABASE_CALL = /\bdatabase\s*\(/;
@@ -95,12 +95,12 @@ export class Document {
 
   /** Applies changes of the editor, each to the result of the one before; one without a range is the whole text. */
   change(
-    edits: readonly { readonly range?: LineRange; readonly text: string }[],
+    edits: readonly { readonly range?: LineRange | null; readonly text: string }[],
     version: number,
   ): void {
     this.#version = version;
     for (const { range, text } of edits) {
-      if (range === undefined) this.replace(text);
+      if (range === undefined || range === null) this.replace(text);
       else {
         this.#lines ??= new LineIndex(this.#text);
         const start = this.#lines.toOffset(range.start);

@@ -36,18 +36,21 @@ function readEntries(folder: string) {
 
 /**
  * Files that a project lacks, by path: TypeScript reads them as if they were there. A project with a tsconfig.json is
- * checked as that says.
+ * checked as that says. `files` are the only ones to check; default: all in the folder.
  */
-export function createMissingFiles(folder: string): ReadonlyMap<string, string> {
-  const files = new Map<string, string>();
+export function createMissingFiles(
+  folder: string,
+  files: readonly string[] | undefined,
+): ReadonlyMap<string, string> {
+  const missing = new Map<string, string>();
   const config = join(folder, "tsconfig.json");
   const manifest = join(folder, "package.json");
-  if (!existsSync(config)) files.set(config, JSON.stringify(createConfig(folder)));
-  if (!existsSync(manifest)) files.set(manifest, '{ "type": "module" }');
-  return files;
+  if (!existsSync(config)) missing.set(config, JSON.stringify(createConfig(folder, files)));
+  if (!existsSync(manifest)) missing.set(manifest, '{ "type": "module" }');
+  return missing;
 }
 
-function createConfig(folder: string): object {
+function createConfig(folder: string, files: readonly string[] | undefined): object {
   const source = fileURLToPath(new URL(".", import.meta.resolve("@platform/service")));
   const types = resolve(source, "../../../node_modules/@types");
   return {
@@ -62,6 +65,7 @@ function createConfig(folder: string): object {
       skipLibCheck: true,
       allowImportingTsExtensions: true,
       erasableSyntaxOnly: true,
+      resolveJsonModule: true,
       types: ["node"],
       typeRoots: [types, join(folder, "node_modules/@types")],
       paths: {
@@ -69,6 +73,8 @@ function createConfig(folder: string): object {
         "@platform/service/testing": [join(source, "testing.ts")],
       },
     },
-    exclude: [...SKIPPED],
+    ...(files === undefined
+      ? { include: ["**/*", "tsconfig.json", "package.json"], exclude: [...SKIPPED] }
+      : { files: [...files, join(folder, "tsconfig.json"), join(folder, "package.json")] }),
   };
 }

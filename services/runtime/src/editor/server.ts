@@ -20,6 +20,7 @@ import {
   type CompletionItem,
   type CompletionList,
   type DocumentParams,
+  type LinePosition,
   type LineRange,
   type Location,
   type TextEdit,
@@ -317,10 +318,14 @@ class LanguageServer {
     void this.#editor.request("client/registerCapability", { registrations }).catch(() => {});
   }
 
-  #findDocument({ workspace }: Session, { textDocument }: DocumentParams): Document {
-    const document = workspace.find(textDocument.uri);
+  #findDocument({ workspace }: Session, params: DocumentParams | null): Document {
+    const uri: unknown = params?.textDocument?.uri;
+    if (typeof uri !== "string") {
+      throw new ResponseError(ERROR_CODES.invalidParams, "expected textDocument.uri");
+    }
+    const document = workspace.find(uri);
     if (document !== undefined) return document;
-    throw new ResponseError(ERROR_CODES.invalidParams, `${textDocument.uri} is not open`);
+    throw new ResponseError(ERROR_CODES.invalidParams, `${uri} is not open`);
   }
 
   async #pull(session: Session, params: DocumentParams, signal: AbortSignal): Promise<unknown> {
@@ -354,7 +359,7 @@ class LanguageServer {
   ): Promise<CompletionList> {
     const document = this.#findDocument(session, params);
     const analysis = document.analyze();
-    const offset = analysis.lines.toOffset(params.position!);
+    const offset = analysis.lines.toOffset(readPosition(params));
     const place = findStatement(document, offset, session.problems.schemas);
     if (place !== undefined) return { isIncomplete: false, items: completeStatement(place) };
     const words = document.isService
@@ -383,7 +388,7 @@ class LanguageServer {
 
   #findStatement(session: Session, params: DocumentParams): ReturnType<typeof findStatement> {
     const document = this.#findDocument(session, params);
-    const offset = document.analyze().lines.toOffset(params.position!);
+    const offset = document.analyze().lines.toOffset(readPosition(params));
     return findStatement(document, offset, session.problems.schemas);
   }
 
@@ -493,6 +498,12 @@ class LanguageServer {
       return location === undefined ? [] : [{ ...symbol, location }];
     });
   }
+}
+
+function readPosition({ position }: DocumentParams): LinePosition {
+  const { line, character } = position ?? {};
+  if (Number.isInteger(line) && Number.isInteger(character)) return position!;
+  throw new ResponseError(ERROR_CODES.invalidParams, "expected a position");
 }
 
 /** Settings besides those of the editor: a rename changes the name in all files, and no import gets an alias. */

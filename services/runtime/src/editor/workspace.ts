@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Snapshot } from "./answers.ts";
-import { Document, SERVICE_FILE, type Analysis, type DocumentOptions } from "./document.ts";
+import { Document, type Analysis, type DocumentOptions } from "./document.ts";
 import { createMissingFiles, listFiles } from "./project-files.ts";
 
 const DOCUMENTS_MAX = 10_000;
@@ -20,16 +20,19 @@ export class Workspace {
   readonly #documents = new Map<string, Document>();
   /** Text, version and address that TypeScript has, by key. */
   readonly #sent = new Map<string, { text: string; version: number; uri: string }>();
+  readonly #files: readonly string[] | undefined;
   #snapshot: Snapshot | undefined;
   #missing: ReadonlyMap<string, string> = new Map();
 
-  constructor(folder: string) {
+  /** `files` are the only ones that TypeScript checks, for files that are no project; default: all in the folder. */
+  constructor(folder: string, files?: readonly string[]) {
     this.folder = folder;
+    this.#files = files;
   }
 
   /** Reads the service files of the project. */
   discover(): void {
-    const paths = listFiles(this.folder, SERVICE_FILE);
+    const paths = listFiles(this.folder, /\.service\.ts$/);
     for (const path of paths) this.readFile(path);
   }
 
@@ -134,7 +137,7 @@ export class Workspace {
   /** Sends everything, to a server that has just started. */
   replay(receiver: DocumentReceiver): void {
     this.#sent.clear();
-    this.#missing = createMissingFiles(this.folder);
+    this.#missing = createMissingFiles(this.folder, this.#files);
     for (const [path, text] of this.#missing) {
       const textDocument = { uri: pathToFileURL(path).href, languageId: "json", version: 1, text };
       receiver.notify("textDocument/didOpen", { textDocument });
@@ -173,7 +176,7 @@ export class Workspace {
 
 /** True for files that TypeScript reads. */
 export function isScript({ isService, path, languageId }: Document): boolean {
-  if (isService) return true;
+  if (isService) return !path!.endsWith(".js");
   return path === undefined ? /^(?:type|java)script/.test(languageId) : SCRIPT.test(path);
 }
 

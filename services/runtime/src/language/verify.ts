@@ -4,7 +4,8 @@ import { dirname, resolve } from "node:path";
 import { checkTiming, Router } from "@platform/service/host";
 import { findFolder } from "./databases.ts";
 import type { Declaration, RouteDeclaration } from "./declaration.ts";
-import { findLineColumn, type SourceProblem } from "./source-problem.ts";
+import { LineIndex } from "./line-index.ts";
+import type { SourceProblem } from "./source-problem.ts";
 
 /** A program to verify. */
 interface Program {
@@ -19,12 +20,17 @@ const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 export function verifyDeclarations(program: Program): SourceProblem[] {
   const { path, source, declarations } = program;
   const problems: SourceProblem[] = [];
+  const lines = new LineIndex(source);
+  const find = (offset: number): { line: number; column: number } => {
+    const { line, character } = lines.toPosition(offset);
+    return { line: line + 1, column: character + 1 };
+  };
   const report = (offset: number, message: string, severity: SourceProblem["severity"]): void => {
-    problems.push({ path, ...findLineColumn(source, offset), severity, message });
+    problems.push({ path, ...find(offset), severity, message });
   };
   const error = (offset: number, message: string): void => report(offset, message, "error");
   const place = (offset: number): string => {
-    const { line, column } = findLineColumn(source, offset);
+    const { line, column } = find(offset);
     return `${path}:${line}:${column}`;
   };
   verifySingle(declarations, place, error);

@@ -12,7 +12,7 @@ import { LineIndex } from "../../src/language/line-index.ts";
 
 const MAIN = resolve(import.meta.dirname, "../../../../bin/platform.js");
 /** Another load on the machine may slow a start down many times. */
-const WAIT_MS = 60_000;
+const WAIT_MS = 120_000;
 
 /** Capabilities of an editor that is pushed messages. */
 const CAPABILITIES = {
@@ -94,6 +94,7 @@ export class Editor {
   capabilities: Record<string, unknown> = {};
   #versions = new Map<string, number>();
   #onPublish = new Set<() => void>();
+  #onRequest = new Set<() => void>();
 
   constructor(folder: string, child: ChildProcess) {
     this.folder = folder;
@@ -103,6 +104,7 @@ export class Editor {
       output: child.stdin!,
       onRequest: (method, params) => {
         this.requested.push(method);
+        for (const notify of this.#onRequest) notify();
         if (method !== "workspace/configuration") return null;
         return (params as { items: unknown[] }).items.map(() => null);
       },
@@ -231,6 +233,18 @@ export class Editor {
       (before, { start, end, newText }) => before.slice(0, start) + newText + before.slice(end),
       text,
     );
+  }
+
+  /** Waits until the server has sent a request. */
+  async waitForRequest(method: string): Promise<void> {
+    const { promise, resolve: done } = Promise.withResolvers<void>();
+    const check = (): void => {
+      if (this.requested.includes(method)) done();
+    };
+    this.#onRequest.add(check);
+    check();
+    await promise;
+    this.#onRequest.delete(check);
   }
 
   /** Messages about the current text of a file, as `line:column severity message`, when `isExpected`. */

@@ -20,7 +20,7 @@ test("init creates a project that checks, passes its tests and runs", async (t) 
   assert.match(runPlatform(root, "init", "Not es").text, /expected a name of lower-case letters/);
   assert.deepEqual(runPlatform(project, "check"), {
     status: 0,
-    text: "main.service.ts: no errors\n",
+    text: "2 files: no errors\n",
   });
   const tested = runPlatform(project, "test");
   assert.equal(tested.status, 0, tested.text);

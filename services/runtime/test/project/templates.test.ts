@@ -18,10 +18,9 @@ function create(template: string): string {
   assert.equal(made.status, 0, made.text);
   const project = join(root, template);
   assert.ok(readFileSync(join(project, "README.md"), "utf8").split("\n").length <= 13);
-  assert.deepEqual(runPlatform(project, "check"), {
-    status: 0,
-    text: "main.service.ts: no errors\n",
-  });
+  const checked = runPlatform(project, "check");
+  assert.match(checked.text, /^\d files: no errors\n$/);
+  assert.equal(checked.status, 0);
   const tested = runPlatform(project, "test");
   assert.equal(tested.status, 0, tested.text);
   return project;

@@ -1,0 +1,82 @@
+// `platform check` on projects: all files, and those of the plain API.
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { runPlatform } from "../fixture/run-process.ts";
+
+const root = mkdtempSync(join(tmpdir(), "check-"));
+after(() => rmSync(root, { recursive: true }));
+const TABLE = "create table notes (id integer primary key, text text not null);";
+
+/** Writes a project with a table `notes`. */
+function createProject(name: string, files: Record<string, string>): string {
+  const folder = join(root, name);
+  mkdirSync(join(folder, "migrations"), { recursive: true });
+  writeFileSync(join(folder, "migrations/0001-notes.sql"), TABLE);
+  for (const [path, text] of Object.entries(files)) writeFileSync(join(folder, path), text);
+  return folder;
+}
+
+/** The lines with positions. */
+function listPlaces(text: string): string[] {
+  return text.split("\n").filter((line) => /^[\w.-]+:\d+:\d+: /.test(line));
+}
+
+test("declarations by function call have checked statements and types of rows", () => {
+  const folder = createProject("plain", {
+    "main.service.ts": `import { database as open, route } from "@platform/service";
+export const notes = open("notes", { migrations: "./migrations" }, import.meta.url);
+route("GET", "/a", () => notes.all\`select * from nodes\`);
+route("GET", "/b", async () => {
+  const note = await notes.one\`select id, text from notes\`;
+  return note?.txet;
+});
+`,
+    "store.ts": `import { database } from "@platform/service";
+const stored = database("stored", { migrations: "./migrations" }, import.meta.url);
+export const read = () => stored.all\`select txet from notes\`;
+`,
+    "other.ts":
+      "function database(name: string) { return { all: String.raw, name }; }\nconst notes = database('a');\nexport const text = notes.all`select * from nodes`;\n",
+  });
+  const { status, text } = runPlatform(folder, "check");
+  assert.equal(status, 1);
+  assert.deepEqual(
+    listPlaces(text).map((line) => line.replace(/ on type.*/, "")),
+    [
+      "main.service.ts:3:50: no such table: nodes",
+      "main.service.ts:6:16: Property 'txet' does not exist",
+      "store.ts:3:45: no such column: txet",
+    ],
+  );
+  assert.match(text, /^3 files: 3 errors$/m);
+});
+
+test("without a file, tests and other files are checked as well, with what service files export", () => {
+  const folder = createProject("whole", {
+    "main.service.ts":
+      'export database notes { migrations: "./migrations" }\nexport route GET / { return 1; }\n',
+    "main.test.ts":
+      'import { notes } from "./main.service.ts";\nconst name: number = notes.name;\nexport { name };\n',
+    "types.d.ts": "export type Wrong = Missing;\n",
+  });
+  const { text } = runPlatform(folder, "check");
+  assert.deepEqual(listPlaces(text), [
+    "main.test.ts:2:7: Type 'string' is not assignable to type 'number'. (TS2322)",
+  ]);
+  const alone = runPlatform(folder, "check", "main.service.ts");
+  assert.equal(alone.text, "main.service.ts: no errors\n");
+});
+
+test("a tsconfig.json of the project is used", () => {
+  const folder = createProject("configured", {
+    "package.json": '{ "type": "module" }',
+    "tsconfig.json":
+      '{ "compilerOptions": { "strict": false, "module": "nodenext", "noEmit": true, "types": [] } }',
+    "plain.ts": "export function twice(value) { return 2 * value; }\n",
+  });
+  const { text } = runPlatform(folder, "check");
+  assert.deepEqual(listPlaces(text), []);
+});
