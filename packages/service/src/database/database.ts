@@ -41,6 +41,8 @@ export interface Queries {
 
 /** Options of a declared database. */
 export interface DatabaseOptions {
+  /** Name of the file; default: the declared name. A renamed declaration keeps its file with the old name here. */
+  name?: string;
   /** Folder of `*.sql` files, or their texts by name; applied before the service is ready. */
   migrations?: string | URL | MigrationTexts;
   /** `postgres://…` or `sqlite:path`; default: the environment's DATABASE_URL, or a SQLite file in the data folder. */

@@ -137,7 +137,12 @@ export class Service {
   }
 
   /** Declares a database; a relative folder of migrations is relative to `from`, the URL of the declaring file. */
-  declareDatabase(name: string, options: DatabaseOptions, from: string | undefined): Database {
+  declareDatabase(
+    declaredName: string,
+    options: DatabaseOptions,
+    from: string | undefined,
+  ): Database {
+    const { name = declaredName } = options;
     if (this.databases.some((other) => other.name === name)) {
       throw new TypeError(`database ${name} is declared twice`);
     }

@@ -7,6 +7,7 @@ import { test, type TestContext } from "node:test";
 import { findPostgresSkip, startPostgresCluster } from "@platform/kernel/db-testing";
 import { Database, type DatabaseOptions } from "../../src/database/database.ts";
 import { splitSql } from "../../src/database/split-sql.ts";
+import { Service } from "../../src/service/service.ts";
 import { sql } from "../../src/database/sql.ts";
 
 const NOTES = {
@@ -30,6 +31,14 @@ function declare(t: TestContext, options: DatabaseOptions, dataFolder = "/nonexi
   t.after(() => database.close());
   return database;
 }
+
+test("the option name is the name of the file", async (t) => {
+  const service = new Service();
+  const database = service.declareDatabase("Letters", { name: "notes" }, undefined);
+  t.after(() => database.close());
+  assert.equal(database.name, "notes");
+  assert.throws(() => service.declareDatabase("notes", {}, undefined), /declared twice/);
+});
 
 test("a renamed database is refused until its file is renamed, and then has its rows and migrations", async (t) => {
   const dataFolder = createFolder(t);

@@ -12,6 +12,7 @@ import {
 } from "./capabilities.ts";
 import { Connection } from "./connection.ts";
 import { SERVICE_FILE, toSourceEdits, toSourceRange, type Document } from "./document.ts";
+import { keepDatabaseFiles } from "./renamed-databases.ts";
 import { checkName } from "./names.ts";
 import { Problems } from "./problems.ts";
 import {
@@ -477,7 +478,7 @@ class LanguageServer {
       const message = `${foreign ?? "a part of the language"} would change; it cannot be renamed`;
       throw new ResponseError(ERROR_CODES.requestFailed, message);
     }
-    return edit;
+    return keepDatabaseFiles(workspace, edit);
   }
 
   async #findSymbols(

@@ -26,6 +26,7 @@ export interface BindingNode extends SyntaxNode {
 }
 
 const PACKAGE = "@platform/service";
+const FILE_NAME = /[{,]\s*name\s*:\s*(["'])([^"'\\\n]*)\1/d;
 const FOLDER = /\bmigrations\s*:\s*(["'])(\.[^"'\\\n]*)\1/d;
 
 /** Finds the databases, in the order of the file. */
@@ -53,6 +54,17 @@ export function findFolder(declaration: Declaration, source: string): FolderText
   }
   if (declaration.kind !== "database" || declaration.options === undefined) return undefined;
   return findWrittenFolder(source, declaration.options);
+}
+
+/** The name of a database's file and its offset: the option `name`, or the declared name. */
+export function findFileName(
+  { name, nameRange, options }: StoreDeclaration,
+  source: string,
+): { name: string; offset: number } {
+  const written = options === undefined ? "" : source.slice(options.start, options.end);
+  const found = FILE_NAME.exec(written);
+  if (found === null) return { name, offset: nameRange.start };
+  return { name: found[2]!, offset: options!.start + found.indices![2]![0] };
 }
 
 function findWrittenFolder(

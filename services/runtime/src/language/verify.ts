@@ -2,8 +2,8 @@
 import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { checkTiming, Router } from "@platform/service/host";
-import { findFolder } from "./databases.ts";
-import type { Declaration, RouteDeclaration } from "./declaration.ts";
+import { findFileName, findFolder } from "./databases.ts";
+import type { Declaration, RouteDeclaration, StoreDeclaration } from "./declaration.ts";
 import { LineIndex } from "./line-index.ts";
 import type { SourceProblem } from "./source-problem.ts";
 
@@ -34,7 +34,7 @@ export function verifyDeclarations(program: Program): SourceProblem[] {
     return `${path}:${line}:${column}`;
   };
   verifySingle(declarations, place, error);
-  verifyNames(declarations, place, error);
+  verifyNames(program, place, error);
   verifyRoutes(declarations, place, error);
   verifyMigrations(program, error);
   for (const declaration of declarations) {
@@ -64,21 +64,21 @@ function verifySingle(
 }
 
 function verifyNames(
-  declarations: readonly Declaration[],
+  { declarations, source }: Program,
   place: (offset: number) => string,
   error: Report,
 ): void {
   const known = new Map<string, number>();
   for (const declaration of declarations) {
     if (declaration.kind !== "database") continue;
-    const { name, nameRange } = declaration;
+    const { name, offset } = findFileName(declaration as StoreDeclaration, source);
     const first = known.get(name);
     if (first !== undefined) {
-      error(nameRange.start, `database ${name} is declared at ${place(first)} already`);
+      error(offset, `database ${name} is declared at ${place(first)} already`);
     }
-    known.set(name, first ?? nameRange.start);
+    known.set(name, first ?? offset);
     if (!/^[a-z][a-z0-9_-]{0,62}$/.test(name)) {
-      error(nameRange.start, `expected a lower-case name: ${name} is the name of a file`);
+      error(offset, `expected a lower-case name: ${name} is the name of a file`);
     }
   }
 }

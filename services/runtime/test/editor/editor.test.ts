@@ -53,6 +53,12 @@ async function locate(method: string, marked: string, more?: object): Promise<st
   });
 }
 
+/** Edits by address. */
+function listEdits({ changes, documentChanges = [] }: WorkspaceEdit): Record<string, TextEdit[]> {
+  const entries = documentChanges.map((one) => [one.textDocument!.uri, one.edits!]);
+  return (changes ?? Object.fromEntries(entries)) as Record<string, TextEdit[]>;
+}
+
 test("type errors are at the author's columns", async () => {
   edit("return assets(req);", "return assets(req.nothing);");
   const [line, ...others] = await editor.diagnose(MAIN);
@@ -99,10 +105,7 @@ test("a rename changes the author's names in all files", async () => {
   const change = await editor.ask<WorkspaceEdit>("rename", MAIN, "= r|eadNote(", {
     newName: "parseNote",
   });
-  const edits = (change.changes ??
-    Object.fromEntries(
-      (change.documentChanges ?? []).map((one) => [one.textDocument!.uri, one.edits!]),
-    )) as Record<string, TextEdit[]>;
+  const edits = listEdits(change);
   const counts = Object.entries(edits).map(([uri, list]) => [editor.nameOf(uri), list.length]);
   assert.deepEqual(
     counts.sort(([a], [b]) => String(a).localeCompare(String(b))),
@@ -113,6 +116,18 @@ test("a rename changes the author's names in all files", async () => {
     ],
   );
   assert.match(editor.apply(MAIN, edits[editor.uriOf(MAIN)]!), /= parseNote\(req\.body/);
+});
+
+test("a renamed database keeps its file", async () => {
+  const change = await editor.ask<WorkspaceEdit>("rename", MAIN, "database n|otes", {
+    newName: "memos",
+  });
+  const edits = listEdits(change)[editor.uriOf(MAIN)]!;
+  const text = editor.apply(MAIN, edits);
+  assert.match(text, /^database memos \{ name: "notes", migrations: "\.\/migrations" \}$/m);
+  assert.equal(text.match(/\bmemos\b/g)?.length, 8);
+  editor.setText(MAIN, text);
+  assert.deepEqual(await editor.diagnose(MAIN), []);
 });
 
 test("a rename to a reserved word, of a word of the language, and of the platform is refused", async () => {

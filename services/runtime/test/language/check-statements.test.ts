@@ -118,6 +118,6 @@ export route GET /c { return notes.all\`select txet from notes\` }
   const { status, text } = runPlatform(folder, "check");
   assert.equal(status, 1);
   assert.match(text, /^main\.service\.ts:4:47: no such column: txet$/m);
-  assert.match(text, /\nmain\.service\.ts:2:87: Property 'txet' does not exist on type/);
+  assert.match(text, /^main\.service\.ts:2:87: Property 'txet' does not exist on type/m);
   assert.match(text, /: 2 errors\n$/);
 });

@@ -28,6 +28,16 @@ function findProblems(source: string): string[] {
   return [];
 }
 
+test("two databases of one file name are refused at the option", () => {
+  assert.deepEqual(findProblems('database memos { name: "notes" }\ndatabase notes'), [
+    `2:10: database notes is declared at ${PATH}:1:25 already`,
+  ]);
+  assert.deepEqual(findProblems('database Notes { name: "../x" }'), [
+    "1:25: expected a lower-case name: ../x is the name of a file",
+  ]);
+  assert.deepEqual(findProblems('database Notes { name: "notes" }'), []);
+});
+
 test("each declaration becomes one call on the same line", () => {
   const cases: [source: string, code: string][] = [
     ["server { port: 3000 }", "$server({ port: 3000 });"],
