@@ -53,6 +53,11 @@ export function canPull({ textDocument, workspace }: ClientCapabilities): boolea
   return textDocument?.diagnostic !== undefined && canRefresh;
 }
 
+/** True if the editor reports changes of files on disk. */
+export function canWatch({ workspace }: ClientCapabilities): boolean {
+  return workspace?.didChangeWatchedFiles?.dynamicRegistration === true;
+}
+
 /** True if suggestions may be snippets. */
 export function hasSnippets({ textDocument }: ClientCapabilities): boolean {
   const { completionItem } = (textDocument?.["completion"] ?? {}) as {

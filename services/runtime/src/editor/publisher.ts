@@ -91,10 +91,11 @@ export class Publisher {
   async #publish(document: Document): Promise<void> {
     const { editor, problems } = this.#options;
     const { text, uri, version } = document;
-    const diagnostics = await problems.list(document).catch(() => undefined);
+    // While TypeScript is started again, our own messages are shown alone.
+    const diagnostics = await problems.list(document).catch(() => problems.listOwn(document));
     // An answer about an earlier text is not shown: the later one is in the list again.
     const isCurrent = document.isOpen && document.text === text && !this.#closed;
-    if (diagnostics === undefined || !isCurrent) return;
+    if (!isCurrent) return;
     editor.notify("textDocument/publishDiagnostics", { uri, version, diagnostics });
   }
 }

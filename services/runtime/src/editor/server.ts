@@ -4,6 +4,7 @@ import { pathToFileURL } from "node:url";
 import { mapCompletion, mapWorkspaceEdit, mapLocation, listEditedFiles } from "./answers.ts";
 import {
   canPull,
+  canWatch,
   hasSnippets,
   createServerCapabilities,
   createTypeClientCapabilities,
@@ -175,7 +176,9 @@ class LanguageServer {
     const publisher = new Publisher({ editor: this.#editor, workspace, problems, isPulled });
     this.#session = { workspace, types, problems, publisher, client, keywordToken: -1 };
     for (const document of workspace.list()) problems.checkStatements(document);
-    const answer = (await types?.ready) as { capabilities: TypeCapabilities } | undefined;
+    // Without it, declarations and statements are still checked.
+    const started = types?.ready.catch((error: Error) => this.#warn(error.message));
+    const answer = (await started) as { capabilities: TypeCapabilities } | undefined;
     const capabilities = answer?.capabilities;
     const { tokenTypes = [] } = capabilities?.semanticTokensProvider?.legend ?? {};
     this.#session.keywordToken = tokenTypes.indexOf("keyword");
@@ -277,7 +280,8 @@ class LanguageServer {
         break;
       }
       case "textDocument/didSave":
-        // Editors without file watching report migrations in this way.
+        // Editors without file watching report other files in this way.
+        if (!canWatch(session.client)) workspace.discover();
         publisher.change();
         break;
       case "workspace/didChangeWatchedFiles":
@@ -304,7 +308,7 @@ class LanguageServer {
     for (const { uri, type } of params.changes) {
       const path = findPath(uri);
       if (path === undefined) continue;
-      if (SERVICE_FILE.test(path) && path.startsWith(workspace.folder)) workspace.readFile(path);
+      if (SERVICE_FILE.test(path) && workspace.contains(path)) workspace.readFile(path);
       else if (type !== DELETED && types !== undefined) workspace.reveal(path, types);
     }
     types?.notify("workspace/didChangeWatchedFiles", params);
@@ -312,7 +316,7 @@ class LanguageServer {
   }
 
   #watchFiles({ client }: Session): void {
-    if (client.workspace?.didChangeWatchedFiles?.dynamicRegistration !== true) return;
+    if (!canWatch(client)) return;
     const watchers = WATCHED.map((globPattern) => ({ globPattern }));
     const method = "workspace/didChangeWatchedFiles";
     const registrations = [{ id: "platform-files", method, registerOptions: { watchers } }];
@@ -519,7 +523,7 @@ function addSettings(params: unknown, answer: unknown): unknown {
   });
 }
 
-function isOwnFile({ folder }: Workspace, uri: string): boolean {
+function isOwnFile(workspace: Workspace, uri: string): boolean {
   const path = findPath(uri);
-  return path?.startsWith(`${folder}/`) === true && !path.includes("/node_modules/");
+  return path !== undefined && workspace.contains(path) && !path.includes("/node_modules/");
 }

@@ -1,5 +1,6 @@
 // The documents of a project, and what TypeScript has been sent of them.
 import { readFileSync } from "node:fs";
+import { sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Snapshot } from "./answers.ts";
 import { Document, type Analysis, type DocumentOptions } from "./document.ts";
@@ -72,10 +73,15 @@ export class Workspace {
     if (document === undefined) return;
     document.isOpen = false;
     const { path } = document;
-    if (path !== undefined && document.isService && path.startsWith(this.folder)) {
+    if (path !== undefined && document.isService && this.contains(path)) {
       this.readFile(path);
     } else this.#remove(path ?? uri);
     this.touch();
+  }
+
+  /** True for paths below the project. */
+  contains(path: string): boolean {
+    return path.startsWith(this.folder + sep);
   }
 
   /** The document of an address. */
