@@ -183,14 +183,16 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       clock,
       log: options.log,
     };
-    const unlock = () => {
-      for (const release of locks.values()) release();
-    };
+    const unlock = () => releaseAll(locks);
     return new Store({ environment, index, freeSpace, unlock, maintenance, monitor });
   } catch (error) {
-    for (const release of locks.values()) release();
+    releaseAll(locks);
     throw error;
   }
+}
+
+function releaseAll(locks: OpenedDrives["locks"]): void {
+  for (const release of locks.values()) release();
 }
 
 function openStartReserve(indexPath: string): DiskReserve {
@@ -218,7 +220,7 @@ async function takeDrives(
   try {
     requireWholeIndex(drive.folders, options.inspectedBytesMax ?? INSPECTED_BYTES_MAX);
   } catch (error) {
-    for (const release of locks.values()) release();
+    releaseAll(locks);
     throw error;
   }
   for (const folder of toSync) await drive.folderSync.sync(folder);

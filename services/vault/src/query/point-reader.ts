@@ -22,17 +22,7 @@ import { StoreError } from "../model/store-error.ts";
 import type { BucketUsage } from "../model/usage.ts";
 import type { BucketState } from "../transaction/writer-context.ts";
 import type { RecentRows } from "./recent-rows.ts";
-
-/** A version that was found. */
-export interface FoundVersion {
-  row: VersionRow;
-  isLatest: boolean;
-}
-
-/** A version with the blob of its bytes, if it has one. */
-export interface StoredVersion extends FoundVersion {
-  blob: BlobRecord | undefined;
-}
+import type { FoundVersion, StoredVersion } from "./stored-version.ts";
 
 /** A part of a composite blob, with its own blob. */
 export interface FoundPart extends BlobPart {

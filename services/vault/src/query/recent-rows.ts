@@ -10,7 +10,7 @@
 import type { BucketState } from "../transaction/writer-context.ts";
 import { findChangedRow, type GroupWatcher } from "../transaction/group-watcher.ts";
 import type { Operation } from "../transaction/operations.ts";
-import type { StoredVersion } from "./point-reader.ts";
+import type { StoredVersion } from "./stored-version.ts";
 
 interface Kept {
   found: StoredVersion;
