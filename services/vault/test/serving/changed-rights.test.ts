@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { type Key } from "./s3-client.ts";
+import type { Key } from "./s3-client.ts";
 import { serve, type Serving } from "./serving.ts";
 
 const OBJECT = "/shared/object";
@@ -32,7 +32,7 @@ async function readAcross(
 ): Promise<void> {
   // True, false, or undefined while a change is in flight; with the number of changes, by which a read sees that it overlapped.
   let state: { isOpen: boolean | undefined; changes: number } = { isOpen: false, changes: 0 };
-  let isOver = false;
+  const over = new AbortController();
   const wrong: string[] = [];
   const look = async () => {
     const { isOpen, changes } = state;
@@ -42,7 +42,7 @@ async function readAcross(
     if (!isRight) wrong.push(`open: ${isOpen}, ${answer.status} ${answer.text}`);
   };
   const readers = Array.from({ length: READERS }, async () => {
-    while (!isOver) {
+    while (!over.signal.aborted) {
       await look();
       await nextTurn();
     }
@@ -56,7 +56,7 @@ async function readAcross(
       for (let reads = 0; reads < 3; reads += 1) await look();
     }
   } finally {
-    isOver = true;
+    over.abort();
     await Promise.all(readers);
   }
   assert.deepEqual(wrong, []);
