@@ -26,7 +26,7 @@ interface ForwardedRequest {
 }
 
 /** The files and settings that an answer is mapped with. */
-export interface AnswerContext {
+interface AnswerContext {
   readonly snapshot: Snapshot;
   readonly analysis: Analysis;
   /** Number of the semantic token `keyword`; -1 if the editor has none. */

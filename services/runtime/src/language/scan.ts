@@ -32,7 +32,7 @@ export function scanService(source: string): ScannedService {
 }
 
 /** The offset behind a string, comment or regular expression that begins at an offset; undefined if none does. */
-export function skipToken(source: string, at: number): number | undefined {
+function skipToken(source: string, at: number): number | undefined {
   const char = source[at];
   if (char === '"' || char === "'") return skipQuoted(source, at, char);
   if (char !== "/") return undefined;

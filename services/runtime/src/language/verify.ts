@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { checkTiming, Router } from "@platform/service/host";
 import { findFileName, findFolder } from "./databases.ts";
-import type { Declaration, RouteDeclaration, StoreDeclaration } from "./declaration.ts";
+import type { Declaration, RouteDeclaration } from "./declaration.ts";
 import { LineIndex } from "./line-index.ts";
 import type { SourceProblem } from "./source-problem.ts";
 
@@ -71,7 +71,7 @@ function verifyNames(
   const known = new Map<string, number>();
   for (const declaration of declarations) {
     if (declaration.kind !== "database") continue;
-    const { name, offset } = findFileName(declaration as StoreDeclaration, source);
+    const { name, offset } = findFileName(declaration, source);
     const first = known.get(name);
     if (first !== undefined) {
       error(offset, `database ${name} is declared at ${place(first)} already`);
