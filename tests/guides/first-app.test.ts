@@ -63,18 +63,18 @@ function localize(text: string): string {
   return ports.reduce((found, [fixed, actual]) => found.replaceAll(fixed, actual), text);
 }
 
-// `npx` of a clone runs the program of this repository.
+// The script of a clone runs the program of this repository.
 const environment = {
   ...process.env,
   PATH: `${dirname(process.execPath)}:${process.env["PATH"]}`,
   PLATFORM_PROGRAM: join(REPOSITORY, "bin/platform.js"),
 };
-const PRELUDE = 'set -eu; npx() { shift; node "$PLATFORM_PROGRAM" "$@"; }\n';
+const PRELUDE = "set -eu\n";
 
 /** Runs a block in bash, in the folder of the reader; returns its output. */
 function type(block: string | undefined): string {
   assert.ok(block !== undefined, "the page has fewer blocks");
-  const script = PRELUDE + localize(block);
+  const script = PRELUDE + localize(block).replaceAll("./platform ", 'node "$PLATFORM_PROGRAM" ');
   const { status, stdout, stderr } = spawnSync("bash", ["-c", script], {
     cwd: folder,
     env: environment,
@@ -161,7 +161,7 @@ test("the application of the page works as the page says", { skip }, async (t) =
   });
 
   await t.test("after app remove, presigned URLs are refused", async () => {
-    type("npx platform app remove notes\n");
+    type("./platform app remove notes\n");
     const answer = await page.request.get(`${appUrl}/upload?name=x`);
     const { url } = (await answer.json()) as { url: string };
     assert.equal((await page.request.put(url, { data: "x" })).status(), 403);

@@ -73,7 +73,7 @@ async function type(page: string): Promise<string> {
       (text, [fixed, actual]) => text.replaceAll(`localhost:${fixed}`, `localhost:${actual}`),
       lines.join("\n"),
     )
-    .replaceAll("npx platform", `"${process.execPath}" "${program}"`)
+    .replaceAll("./platform", `"${process.execPath}" "${program}"`)
     .replaceAll(/^curl -N .*$/gm, "timeout 5 $& || true")
     .replaceAll(/^mosquitto_sub /gm, `timeout 5 mosquitto_sub -p ${portAt("1883")} `)
     .replaceAll(/^mosquitto_pub /gm, `mosquitto_pub -p ${portAt("1883")} `)

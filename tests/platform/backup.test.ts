@@ -149,7 +149,7 @@ test("everything acknowledged before a backup under load is restored after the d
   assert.equal(restored.code, 0, restored.text);
   assert.match(
     restored.text,
-    /restored the backup of .*\nstart it with: (?:npx )?platform up --data/,
+    /restored the backup of .*\nstart it with: (?:\.\/)?platform up --data/,
   );
   assert.deepEqual(readdirSync(base).sort(), ["backup", "data", "passphrase"]);
 

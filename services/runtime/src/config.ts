@@ -295,7 +295,8 @@ export const runtimeDefinition = defineConfig({
       ],
     },
     init: {
-      summary: "Create a project: a service and its tests.",
+      summary:
+        "Create a project: a service and its tests. In a cloned project: install the platform.",
       synonyms: ["new", "create"],
       standalone: true,
       arguments: ["name"],

@@ -22,11 +22,25 @@ test("a program is named by what starts it in the working directory", () => {
   assert.equal(name(root, "/nowhere", join(root, "bin")), "platform", "in the PATH");
   assert.equal(
     name(join(root, "project/src"), local),
-    "npx platform",
+    "../node_modules/.bin/platform",
     "the PATH of npm is not the user's",
   );
-  assert.equal(name(join(repository, "docs")), "npx platform", "the repository's own program");
-  assert.equal(name(root), `node ${quoteShell(join(repository, "bin/platform.js"))}`);
+  writeFileSync(join(root, "project/platform"), "");
+  assert.equal(name(join(root, "project")), "./platform", "the script of a project");
+  assert.equal(name(join(root, "project/src")), "../platform");
+  assert.equal(name(repository), "./platform", "the script of the clone");
+  assert.equal(name(join(repository, "docs")), "../platform");
+  assert.equal(
+    nameProgram("platform-gate", { folder: repository, path: "" }),
+    "node bin/platform-gate.js",
+    "a program of the clone without a script",
+  );
+  writeFileSync(join(root, "platform"), "");
+  assert.equal(
+    name(root),
+    `node ${quoteShell(join(repository, "bin/platform.js"))}`,
+    "a file of that name is not the platform's",
+  );
   assert.equal(
     nameProgram("another", { folder: root, path: "" }),
     "another",

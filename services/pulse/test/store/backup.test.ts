@@ -197,7 +197,7 @@ test("a damaged log is not backed up", async (t) => {
   const place = { data_dir: pulse.folder, wal_path: "queue.wal" };
   await assert.rejects(
     backupFolder(place, backup, () => undefined),
-    /the log is damaged and was not copied \(journal[^]*run "npx platform-pulse check --data-dir \/\S+" for/,
+    /the log is damaged and was not copied \(journal[^]*run "node bin\/platform-pulse\.js check --data-dir \/\S+" for/,
   );
   assert.equal(existsSync(backup), false);
 });

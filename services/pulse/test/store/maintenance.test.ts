@@ -49,11 +49,14 @@ test("a damaged log is not opened, the error names the command; check lists the 
   const file = join(log, journal!);
   const bytes = readFileSync(file);
   rmSync(file);
-  await assert.rejects(pulse.start(), /run "npx platform-pulse check --data-dir \/[^\s"]+" for/);
+  await assert.rejects(
+    pulse.start(),
+    /run "node bin\/platform-pulse\.js check --data-dir \/[^\s"]+" for/,
+  );
   const check = await run(pulse, "check");
   assert.equal(check.code, 1);
   assert.ok(check.text.includes(`damaged   ${journal!}`), check.text);
-  const repairing = `run: npx platform-pulse repair --data-dir ${pulse.folder}\n`;
+  const repairing = `run: node bin/platform-pulse.js repair --data-dir ${pulse.folder}\n`;
   assert.ok(check.text.includes(repairing), check.text);
   const dry = await run(pulse, "repair", "--dry-run");
   assert.match(dry.text, /Nothing was changed/);

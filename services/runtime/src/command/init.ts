@@ -1,9 +1,18 @@
-// `platform init`: creates a project.
-import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { dirname, join, relative, resolve } from "node:path";
+// `platform init`: creates a project, or installs the platform into a clone of one.
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { nameProgram } from "@platform/kernel/config";
-import { TEMPLATES, type TemplateName } from "../project/templates/index.ts";
+import { MAIN_FILE } from "../project/project.ts";
+import { LAUNCHERS, TEMPLATES, type TemplateName } from "../project/templates/index.ts";
 
 const PROGRAM = new URL("../../../../bin/platform.js", import.meta.url);
 const NAME = /^[a-z][a-z0-9-]{0,62}$/;
@@ -17,7 +26,14 @@ export interface InitOptions {
 /** Creates a folder with a service and its tests, and prints the commands to type next. */
 export function runInit({ name, template }: InitOptions): number {
   const folder = resolve(name);
-  const project = folder.slice(folder.lastIndexOf("/") + 1);
+  const place = relative(process.cwd(), folder);
+  if (isProject(folder)) {
+    writeFiles(folder, LAUNCHERS);
+    linkPackage(folder);
+    printNext(`Installed the platform in ${place === "" ? "this project" : place}.`, folder);
+    return 0;
+  }
+  const project = basename(folder);
   if (!NAME.test(project)) {
     throw new Error(
       `"${project}": expected a name of lower-case letters, digits and -, like notes`,
@@ -25,24 +41,45 @@ export function runInit({ name, template }: InitOptions): number {
   }
   mkdirSync(folder, { recursive: true });
   if (readdirSync(folder).length > 0) throw new Error(`${name} is not empty; choose another name`);
-  for (const [path, text] of Object.entries(TEMPLATES[template](project))) {
-    mkdirSync(dirname(join(folder, path)), { recursive: true });
-    writeFileSync(join(folder, path), text);
-  }
+  writeFiles(folder, TEMPLATES[template](project));
   linkPackage(folder);
-  const place = relative(process.cwd(), folder);
-  const program = nameProgram("platform", { path: process.env["PATH"] ?? "", folder });
-  process.stdout.write(`Created ${place}.\n\n  cd ${place}\n  ${program} run --watch\n`);
+  printNext(`Created ${place}.`, folder);
   return 0;
 }
 
-/** Links the package of this installation, for editors, and its command line, for `npx` and npm's scripts. */
+function isProject(folder: string): boolean {
+  return [MAIN_FILE, "package.json"].every((file) => existsSync(join(folder, file)));
+}
+
+/** Writes files that are missing. */
+function writeFiles(folder: string, files: Readonly<Record<string, string>>): void {
+  for (const [path, text] of Object.entries(files)) {
+    const file = join(folder, path);
+    if (existsSync(file)) continue;
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, text, { mode: path in LAUNCHERS ? 0o755 : 0o644 });
+  }
+}
+
+function printNext(done: string, folder: string): void {
+  const place = relative(process.cwd(), folder);
+  const program = nameProgram("platform", { path: process.env["PATH"] ?? "", folder });
+  const enter = place === "" ? "" : `  cd ${place}\n`;
+  process.stdout.write(`${done}\n\n${enter}  ${program} run --watch\n`);
+}
+
+/** Links the package of this installation, for editors, and its command line, for the project's script and npm's. */
 function linkPackage(folder: string): void {
-  const scope = join(folder, "node_modules/@platform");
-  mkdirSync(scope, { recursive: true });
   const main = fileURLToPath(import.meta.resolve("@platform/service"));
-  symlinkSync(resolve(dirname(main), ".."), join(scope, "service"), "dir");
-  const programs = join(folder, "node_modules/.bin");
-  mkdirSync(programs, { recursive: true });
-  symlinkSync(fileURLToPath(PROGRAM), join(programs, "platform"));
+  link(resolve(dirname(main), ".."), join(folder, "node_modules/@platform/service"), "dir");
+  link(fileURLToPath(PROGRAM), join(folder, "node_modules/.bin/platform"), "file");
+}
+
+/** Links to `target`; a link of another installation is replaced, anything else is left. */
+function link(target: string, path: string, type: "dir" | "file"): void {
+  mkdirSync(dirname(path), { recursive: true });
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found !== undefined && !found.isSymbolicLink()) return;
+  rmSync(path, { force: true });
+  symlinkSync(target, path, type);
 }

@@ -462,7 +462,7 @@ test("a service that keeps exiting is reported, and the others continue", async 
   assert.match(out, new RegExp(`^sample +restarting .*${restarts} restarts$`, "m"));
   assert.match(
     out,
-    /^sample: SIGKILL\n +→ (?:npx )?platform logs sample --level warn --data '.*my data'$/m,
+    /^sample: SIGKILL\n +→ (?:\.\/)?platform logs sample --level warn --data '.*my data'$/m,
   );
   const credentials = parseEnv(readFileSync(join(data, "credentials.env"), "utf8"));
   const authorization = `Bearer ${credentials["PLATFORM_RUNTIME_TOKEN"]}`;
@@ -476,7 +476,7 @@ test("a service that keeps exiting is reported, and the others continue", async 
   assert.match(
     (await platform("doctor")).out,
     // It may have been restarted meanwhile.
-    /^(?:fail +sample: restarting|warn +sample: up, restarted) .*\n +→ (?:npx )?platform logs sample/m,
+    /^(?:fail +sample: restarting|warn +sample: up, restarted) .*\n +→ (?:\.\/)?platform logs sample/m,
   );
 });
 
@@ -528,7 +528,7 @@ test("down, which waits, and commands that say how to start a platform that is n
     assert.equal(code, 1);
     assert.match(
       err,
-      /^platform: no platform is running with the data folder '.*my data': start it with "(?:npx )?platform up --data '.*my data'"/,
+      /^platform: no platform is running with the data folder '.*my data': start it with "(?:\.\/)?platform up --data '.*my data'"/,
     );
   }
 });

@@ -15,10 +15,10 @@ test("the program prints its version and exits with 0, and with 2 after a wrong 
 
 const answers: [args: string[], code: number, text: RegExp][] = [
   [["--version"], 0, /^platform 1\.0\.0\n$/],
-  [["--help"], 0, /Usage: (?:npx )?platform <command> \[flags\]/],
-  [[], 2, /Usage: (?:npx )?platform <command> \[flags\]/],
+  [["--help"], 0, /Usage: (?:\.\/)?platform <command> \[flags\]/],
+  [[], 2, /Usage: (?:\.\/)?platform <command> \[flags\]/],
   [["up", "--help"], 0, /--gateway-addr ADDR[^]*PLATFORM_GATE_ADDR/],
-  [["up", "--help"], 0, /^Usage: (?:npx )?platform up \[flags\]$/m],
+  [["up", "--help"], 0, /^Usage: (?:\.\/)?platform up \[flags\]$/m],
   [["up", "--storag-addr", "x"], 2, /unknown flag; did you mean --storage-addr\?/],
   [["up", "--vault-addr", "x"], 2, /^platform: --storage-addr: .*"x" is not allowed/],
   [
@@ -42,7 +42,7 @@ const answers: [args: string[], code: number, text: RegExp][] = [
   [
     ["app", "add"],
     2,
-    /^platform: app add: needs <name>\nplatform: usage: (?:npx )?platform app add <name>/,
+    /^platform: app add: needs <name>\nplatform: usage: (?:\.\/)?platform app add <name>/,
   ],
   [["status", "--jsn"], 2, /^platform: --jsn: unknown flag; did you mean --json\?/],
   [
@@ -50,7 +50,7 @@ const answers: [args: string[], code: number, text: RegExp][] = [
     0,
     /Commands\n {2}app add <name>[^]*\n {2}app allow <name>[^]*\n {2}app remove <name>[^]*\n {2}app list .*\n\nFlags/,
   ],
-  [["logs", "--help"], 0, /Examples\n {2}(?:npx )?platform logs identity --level warn\n/],
+  [["logs", "--help"], 0, /Examples\n {2}(?:\.\/)?platform logs identity --level warn\n/],
   [["app", "add", "--help"], 0, /--topic LIST[^]*any\s+number\s+of\s+levels/],
   [["run", "x.service.ts", "--watch"], 1, /^platform: x\.service\.ts does not exist; name a file/],
   [["deploy", "x.service.ts", "--target", "docker"], 1, /^platform: x\.service\.ts does not exist/],

@@ -1,6 +1,15 @@
 // A project from an empty folder: init, check, test, run.
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -14,9 +23,14 @@ test("init creates a project that checks, passes its tests and runs", async (t) 
   const made = runPlatform(root, "init", "notes");
   assert.deepEqual(made, {
     status: 0,
-    text: "Created notes.\n\n  cd notes\n  npx platform run --watch\n",
+    text: "Created notes.\n\n  cd notes\n  ./platform run --watch\n",
   });
-  assert.match(runPlatform(root, "init", "notes").text, /notes is not empty; choose another name/);
+  mkdirSync(join(root, "filled"));
+  writeFileSync(join(root, "filled/file"), "");
+  assert.match(
+    runPlatform(root, "init", "filled").text,
+    /filled is not empty; choose another name/,
+  );
   assert.match(runPlatform(root, "init", "Not es").text, /expected a name of lower-case letters/);
   assert.deepEqual(runPlatform(project, "check"), {
     status: 0,
@@ -33,6 +47,29 @@ test("init creates a project that checks, passes its tests and runs", async (t) 
   });
   assert.equal(((await answer.json()) as { text: string }).text, "hello");
   await stopRun(running);
+});
+
+test("a clone of a project has no platform until init installs it; nothing of it changes", () => {
+  runPlatform(root, "init", "shared");
+  const clone = join(root, "clone");
+  cpSync(join(root, "shared"), clone, {
+    recursive: true,
+    filter: (path) => !path.includes("node_modules"),
+  });
+  const text = `${readFileSync(join(clone, "package.json"), "utf8")}\n`;
+  writeFileSync(join(clone, "package.json"), text);
+  const start = () => spawnSync("./platform", ["--version"], { cwd: clone, encoding: "utf8" });
+  const refused = start();
+  assert.equal(refused.status, 1);
+  assert.match(refused.stderr, /run "platform init \." of an installation in this folder/);
+  for (let round = 0; round < 2; round += 1) {
+    assert.deepEqual(runPlatform(clone, "init", "."), {
+      status: 0,
+      text: "Installed the platform in this project.\n\n  ./platform run --watch\n",
+    });
+    assert.match(start().stdout, /^platform 1\./);
+  }
+  assert.equal(readFileSync(join(clone, "package.json"), "utf8"), text);
 });
 
 test("check reports declarations and types at the author's column, as text and as JSON", () => {

@@ -5,7 +5,7 @@ import { createSharedFiles } from "./shared-files.ts";
 export function createWebTemplate(name: string): Readonly<Record<string, string>> {
   return {
     ...createSharedFiles(name, [
-      "npx platform up             run with the platform: sign-in works",
+      "./platform up              run with the platform: sign-in works",
       "open http://localhost:3000",
     ]),
     "main.service.ts": `import { auth, files } from "@platform/service";
@@ -56,7 +56,7 @@ document.querySelector("#greeting").textContent =
     ? \`Hello, \${name}.\`
     : hasIdentity
       ? "You are not signed in."
-      : "Start it with npx platform up to sign in.";
+      : "Start it with ./platform up to sign in.";
 document.querySelector("#in").hidden = !hasIdentity || name !== null;
 document.querySelector("#out").hidden = name === null;
 `,

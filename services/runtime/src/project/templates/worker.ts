@@ -5,7 +5,7 @@ import { createSharedFiles } from "./shared-files.ts";
 export function createWorkerTemplate(name: string): Readonly<Record<string, string>> {
   return {
     ...createSharedFiles(name, [
-      `npx platform up             run with the platform: messages of the topic ${name} arrive`,
+      `./platform up              run with the platform: messages of the topic ${name} arrive`,
       "curl localhost:3000/readyz",
     ]),
     "main.service.ts": `import { messages } from "@platform/service";
