@@ -2,12 +2,12 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { DatabaseKind, Migration } from "@platform/kernel/db";
+import { checkMigrationOrder, parseMigrationName } from "./migration-names.ts";
 import { splitSql } from "./split-sql.ts";
 
 /** SQL texts by file name; in programs built as one file. */
 export type MigrationTexts = Readonly<Record<string, string>>;
 
-const FILE = /^(\d{4}-[a-z0-9]+(?:-[a-z0-9]+)*)(?:\.(sqlite|postgres))?\.sql$/;
 const FILES_MAX = 9_999;
 
 /** Reads the `*.sql` files of a folder. Throws if it is missing. */
@@ -26,19 +26,13 @@ export function readMigrationFolder(folder: string): MigrationTexts {
 
 /**
  * Selects the migrations of a database: `NAME.sqlite.sql` and `NAME.postgres.sql` replace `NAME.sql` on their database.
- * Throws an Error that names the file if a name or a text is invalid.
+ * Throws an Error that names the file if a name or a text is invalid, or a number is used twice.
  */
 export function selectMigrations(texts: MigrationTexts, kind: DatabaseKind): Migration[] {
-  const filesById = new Map<string, string[]>();
-  for (const file of Object.keys(texts).sort()) {
-    const id = FILE.exec(file)?.[1];
-    if (id === undefined) {
-      throw new Error(`migrations: ${file} is not a valid name; expected one like 0001-notes.sql`);
-    }
-    filesById.set(id, [...(filesById.get(id) ?? []), file]);
-  }
-  return Array.from(filesById, ([id, files]) => {
-    const file = [`${id}.${kind}.sql`, `${id}.sql`].find((name) => files.includes(name));
+  const names = Object.keys(texts).sort().map(parseMigrationName);
+  checkMigrationOrder(names.toSorted((one, other) => one.number - other.number));
+  return [...new Set(names.map(({ id }) => id))].map((id) => {
+    const file = [`${id}.${kind}.sql`, `${id}.sql`].find((name) => Object.hasOwn(texts, name));
     if (file === undefined) {
       throw new Error(`migrations: ${id} has no ${id}.${kind}.sql and no ${id}.sql`);
     }

@@ -185,6 +185,32 @@ test("migrations are files in the order of their names, with variants per databa
   );
 });
 
+test("migrations are named in one of three styles, and applied in the order of their numbers", async (t) => {
+  const names = [
+    ["0009-a", "0010-b"],
+    ["099_a_name", "100_b"],
+    ["20261128120000_b", "20261129000000_a"],
+  ] as const;
+  for (const [first, second] of names) {
+    const database = declare(t, {
+      migrations: {
+        [`${second}.sql`]: "insert into notes values (1)",
+        [`${first}.sql`]: "create table notes (id integer)",
+      },
+    });
+    assert.equal((await database.all`select * from notes`).length, 1);
+    await database.close();
+  }
+  const data = createFolder(t);
+  const create = { "20261128120000_a.sql": "create table notes (id integer)" };
+  await declare(t, { migrations: create }, data).open();
+  const merged = { ...create, "20261101000000_merged.sql": "create table tags (id integer)" };
+  await assert.rejects(
+    declare(t, { migrations: merged }, data).open(),
+    /20261101000000_merged of notes is new, but 20261128120000_a was applied before it: give it a later number/,
+  );
+});
+
 test("a failing migration changes nothing and names its file", async (t) => {
   const data = createFolder(t);
   const texts = { ...NOTES, "0002-more.sql": "create table more (id integer); select nonsense;" };
@@ -200,6 +226,9 @@ test("a failing migration changes nothing and names its file", async (t) => {
   );
   const cases: [DatabaseOptions["migrations"], RegExp][] = [
     [{ "1-notes.sql": "" }, /1-notes\.sql is not a valid name; expected one like 0001-notes\.sql/],
+    [{ "0001-a.sql": "", "002_b.sql": "" }, /0001-a and 002_b are named in two styles; use one/],
+    [{ "001_a.sql": "", "001-b.sql": "" }, /001-b and 001_a are named in two styles/],
+    [{ "0001-a.sql": "", "0001-b.sql": "" }, /0001-a and 0001-b have the same number/],
     [{ "0001-a.postgres.sql": "" }, /0001-a has no 0001-a\.sqlite\.sql and no 0001-a\.sql/],
     [{ "0001-a.sql": "select 1;\nselect 'x" }, /0001-a\.sql: line 2: .* is not closed/],
     [join(data, "missing"), /the folder .*missing cannot be read/],

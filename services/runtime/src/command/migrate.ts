@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { declared } from "@platform/service/host";
+import { declared, nameNextMigration, parseMigrationName } from "@platform/service/host";
 import { registerServiceFiles } from "../language/load-hooks.ts";
 import { describeMissing, MAIN_FILE } from "./run.ts";
 
@@ -36,15 +36,14 @@ export async function runMigrateUp(file: string | undefined): Promise<number> {
   return 0;
 }
 
-/** Creates the next file in `./migrations`. */
+/** Creates the next file in `./migrations`, named in the style of the others. */
 export function runMigrateNew(name: string): number {
   if (!NAME.test(name)) {
     throw new Error(`"${name}": expected lower-case words with dashes, like add-tags`);
   }
   mkdirSync(FOLDER, { recursive: true });
-  const numbers = readdirSync(FOLDER).map((file) => Number(/^(\d{4})-/.exec(file)?.[1] ?? 0));
-  const next = String(Math.max(0, ...numbers) + 1).padStart(4, "0");
-  const path = join(FOLDER, `${next}-${name}.sql`);
+  const files = readdirSync(FOLDER).filter((file) => file.endsWith(".sql"));
+  const path = join(FOLDER, nameNextMigration(files.map(parseMigrationName), name, new Date()));
   writeFileSync(path, "-- Statements end with semicolons.\n", { flag: "wx" });
   process.stdout.write(`Created ${path}.\n`);
   return 0;
