@@ -58,7 +58,8 @@ test("a clone of a project has no platform until init installs it; nothing of it
   });
   const text = `${readFileSync(join(clone, "package.json"), "utf8")}\n`;
   writeFileSync(join(clone, "package.json"), text);
-  const start = () => spawnSync("./platform", ["--version"], { cwd: clone, encoding: "utf8" });
+  const start = () =>
+    spawnSync(join(clone, "platform"), ["--version"], { cwd: root, encoding: "utf8" });
   const refused = start();
   assert.equal(refused.status, 1);
   assert.match(refused.stderr, /run "platform init \." of an installation in this folder/);
