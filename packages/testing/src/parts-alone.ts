@@ -29,13 +29,11 @@ export interface PartsAlone<Config> {
   readonly config: Config;
   readonly service: Service;
   readonly lifecycle: EmbeddedLifecycle;
-  /** Lines of the log from level `warn`, as JSON. */
-  readonly lines: readonly string[];
 }
 
 /**
- * Opens the base of a service. What its parts registered for the
- * drain is closed after the test, which fails if that takes long.
+ * Opens the base of a service. What its parts registered for the drain is closed after the test, which fails if that takes
+ * longer than five seconds.
  */
 export function openPartsAlone<Config extends ServiceConfig>(
   t: { after(done: () => unknown): void },
@@ -46,9 +44,12 @@ export function openPartsAlone<Config extends ServiceConfig>(
   const loaded = loadConfig(definition, { argv, env: env(folder) });
   if (loaded.kind !== "run") throw new Error("the variables do not start the service");
   const config = loaded.config as Config;
-  const lines: string[] = [];
-  const write = (line: string): void => void lines.push(line);
-  const log = createLogger({ service: definition.service, level: "warn", format: "json", write });
+  const log = createLogger({
+    service: definition.service,
+    level: "error",
+    format: "json",
+    write: () => undefined,
+  });
   const lifecycle = createEmbeddedLifecycle(log);
   t.after(async () => {
     const startedMs = performance.now();
@@ -65,5 +66,5 @@ export function openPartsAlone<Config extends ServiceConfig>(
     log,
     lifecycle,
   });
-  return { folder, config, service, lifecycle, lines };
+  return { folder, config, service, lifecycle };
 }

@@ -1,5 +1,4 @@
 // Names of migrations, in one of the three styles that are usual: `0001-notes`, `001_notes`, `20261128120000_notes`.
-import type { DatabaseKind } from "@platform/kernel/db";
 
 /** The parts of `0001-notes.sqlite.sql`. */
 export interface MigrationName {
@@ -8,31 +7,22 @@ export interface MigrationName {
   readonly number: number;
   readonly digits: number;
   readonly separator: string;
-  /** The database of a variant. */
-  readonly kind: DatabaseKind | undefined;
 }
 
 const FILE =
-  /^((\d{3}|\d{4}|\d{14})([-_])[a-z0-9]+(?:[-_][a-z0-9]+)*)(?:\.(sqlite|postgres))?\.sql$/;
+  /^((\d{3}|\d{4}|\d{14})([-_])[a-z0-9]+(?:[-_][a-z0-9]+)*)(?:\.(?:sqlite|postgres))?\.sql$/;
 /** Numbers of this length are times. */
 const TIME_DIGITS = 14;
 
 /** Reads the name of a file. Throws if it is not one of a migration. */
 export function parseMigrationName(file: string): MigrationName {
-  const [, id, digits, separator, kind] = FILE.exec(file) ?? [];
+  const [, id, digits, separator] = FILE.exec(file) ?? [];
   if (id === undefined || digits === undefined || separator === undefined) {
     throw new Error(
       `migrations: ${file} is not a valid name; expected one like 0001-notes.sql, 001_notes.sql or 20261128120000_notes.sql`,
     );
   }
-  const number = Number(digits);
-  return {
-    id,
-    number,
-    digits: digits.length,
-    separator,
-    kind: kind as DatabaseKind | undefined,
-  };
+  return { id, number: Number(digits), digits: digits.length, separator };
 }
 
 /** Checks the names of a folder in their order. Throws if two differ in style or have one number. */

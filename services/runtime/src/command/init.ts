@@ -11,7 +11,7 @@ import {
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { nameProgram } from "@platform/kernel/config";
-import { MAIN_FILE } from "../project/project.ts";
+import { isProject } from "../project/project.ts";
 import { LAUNCHERS, TEMPLATES, type TemplateName } from "../project/templates/index.ts";
 
 const PROGRAM = new URL("../../../../bin/platform.js", import.meta.url);
@@ -45,10 +45,6 @@ export function runInit({ name, template }: InitOptions): number {
   linkPackage(folder);
   printNext(`Created ${place}.`, folder);
   return 0;
-}
-
-function isProject(folder: string): boolean {
-  return [MAIN_FILE, "package.json"].every((file) => existsSync(join(folder, file)));
 }
 
 /** Writes files that are missing. */

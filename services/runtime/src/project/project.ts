@@ -15,14 +15,19 @@ export interface Project {
   readonly file: string;
 }
 
+/** True for a folder with the files that `platform init` writes. */
+export function isProject(folder: string): boolean {
+  return [MAIN_FILE, "package.json"].every((name) => existsSync(join(folder, name)));
+}
+
 /**
  * The project in a folder; undefined if the folder has no service file or no package.json. Throws if its name is
  * invalid, or one of `taken`, the names of the platform's services.
  */
 export function findProject(folder: string, taken: readonly string[]): Project | undefined {
+  if (!isProject(folder)) return undefined;
   const file = join(folder, MAIN_FILE);
   const path = join(folder, "package.json");
-  if (!existsSync(file) || !existsSync(path)) return undefined;
   const { name } = JSON.parse(readFileSync(path, "utf8")) as { name?: unknown };
   const short = typeof name === "string" ? name.replace(/^@[^/]*\//, "") : "";
   if (!NAME.test(short)) {

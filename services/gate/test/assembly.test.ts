@@ -7,14 +7,14 @@ import { test, type TestContext } from "node:test";
 import { loadConfig } from "@platform/kernel/config";
 import { createEmbeddedLifecycle } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
-import { openAccess } from "../../src/assembly/access.ts";
-import { openBase } from "../../src/assembly/base.ts";
-import { followFiles } from "../../src/assembly/following.ts";
-import { openTraffic } from "../../src/assembly/traffic.ts";
-import { gateDefinition } from "../../src/config/document.ts";
-import { checkLoaded } from "../../src/config/load.ts";
+import { openAccess } from "../src/assembly/access.ts";
+import { openBase } from "../src/assembly/base.ts";
+import { followFiles } from "../src/assembly/following.ts";
+import { openTraffic } from "../src/assembly/traffic.ts";
+import { gateDefinition } from "../src/config/document.ts";
+import { checkLoaded } from "../src/config/load.ts";
 
-const WORKER_ENTRY = new URL("../../src/listen/worker.ts", import.meta.url);
+const WORKER_ENTRY = new URL("../src/listen/worker.ts", import.meta.url);
 
 async function openGateBase(t: TestContext, document: Record<string, unknown>) {
   const folder = mkdtempSync(join(tmpdir(), "gate-parts-"));
