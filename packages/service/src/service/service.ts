@@ -59,6 +59,8 @@ export class Service {
   readonly databases: Database[] = [];
   readonly caches: Cache[] = [];
   readonly schedules: Schedule[] = [];
+  /** Address that a server listens on if nothing else names one; undefined: all interfaces. */
+  hostByDefault: string | undefined;
   environment: Environment = { env: process.env, clock: systemClock, inMemory: false };
   /** Set in built programs, which have no package.json. */
   identity: Identity | undefined;
@@ -76,7 +78,7 @@ export class Service {
     const { options = {} } = this.#server ?? {};
     return {
       port: this.settings.port ?? options.port ?? DEFAULT_PORT,
-      host: this.settings.host ?? options.host,
+      host: this.settings.host ?? options.host ?? this.hostByDefault,
       bodyBytesMax: options.bodyBytesMax ?? 10_485_760,
       timeoutMs: options.timeoutMs ?? 30_000,
       requestsMax: options.requestsMax ?? 10_000,

@@ -3,11 +3,14 @@ import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { nameProgram } from "@platform/kernel/config";
-import { runDeclaredService } from "@platform/service/host";
+import { declared, runDeclaredService } from "@platform/service/host";
 import { CompileError } from "../language/source-problem.ts";
 import { registerServiceFiles } from "../language/load-hooks.ts";
 import { MAIN_FILE } from "../project/project.ts";
 import { watchService } from "../watch/watch.ts";
+
+/** What is being written is not for others. */
+const HOST = "127.0.0.1";
 
 export { MAIN_FILE } from "../project/project.ts";
 
@@ -22,7 +25,11 @@ export interface RunOptions {
 export async function runRun({ file = MAIN_FILE, watch }: RunOptions): Promise<number> {
   const path = resolve(file);
   if (!existsSync(path)) throw new Error(describeMissing(file));
-  if (watch) return watchService({ file: path, write: (line) => process.stderr.write(line) });
+  if (watch) {
+    const write = (line: string): boolean => process.stderr.write(line);
+    return watchService({ file: path, write, hostByDefault: HOST });
+  }
+  declared.hostByDefault = HOST;
   registerServiceFiles();
   try {
     await import(pathToFileURL(path).href);

@@ -30,6 +30,8 @@ export interface WatchOptions {
   /** Absolute path of the service file. */
   readonly file: string;
   readonly write: (line: string) => void;
+  /** Address to listen on if neither the service nor the environment names one; default: all interfaces. */
+  readonly hostByDefault?: string;
   /**
    * True if nobody watches: a service that does not start, or exits soon after its start, is started again after 1 s, 2 s, up
    * to 30 s. Otherwise it waits for a change, so that the error stays on the screen.
@@ -57,7 +59,7 @@ export async function watchService(options: WatchOptions): Promise<number> {
   cluster.schedulingPolicy = cluster.SCHED_NONE;
   cluster.setupPrimary({
     exec: new URL("worker.ts", import.meta.url).pathname,
-    args: [options.file],
+    args: [options.file, options.hostByDefault ?? ""],
     silent: false,
   });
   const watch = new Watch(options);

@@ -23,12 +23,13 @@ import {
 
 /** Changes of schedules within this time are reported together. */
 const REPORT_MS = 50;
-const [file = ""] = process.argv.slice(2);
+const [file = "", hostByDefault = ""] = process.argv.slice(2);
 
 function report(type: FileMessage["type"], path: string): void {
   process.send?.({ type, path } satisfies FileMessage);
 }
 
+declared.hostByDefault = hostByDefault || undefined;
 registerServiceFiles((path) => report("file", path));
 prepare();
 process.on("message", (message) => {
