@@ -23,7 +23,7 @@ import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import type { MetricRegistry } from "@platform/kernel/metrics";
 import { systemClock, type Clock } from "@platform/kernel/time";
-import { CertificateWatch, pickCertificateFiles } from "@platform/kernel/tls";
+import { CertificateWatch, collectExpiry, pickCertificateFiles } from "@platform/kernel/tls";
 import type { SpanCounts, SpanExporter, Tracer } from "@platform/kernel/trace";
 import { createOperation, type Operation, type OperationOptions } from "./operation.ts";
 import { createTelemetry, type Telemetry } from "./telemetry.ts";
@@ -144,6 +144,7 @@ export class Service {
     const telemetry = createTelemetry({ ...base, log, ids, clock });
     const { metrics, tracer, spans, health }: Telemetry = telemetry;
     this.metrics = metrics;
+    collectExpiry(metrics, "the listener", () => this.certificates);
     this.tracer = tracer;
     this.spans = spans;
     this.health = health;

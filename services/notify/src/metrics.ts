@@ -41,6 +41,7 @@ export interface NotifyMetrics {
 export interface NotifyGauges {
   countTemplates: () => Promise<number>;
   countQueued: () => Promise<number>;
+  countRetrying: () => Promise<number>;
 }
 
 /** Registers the counters. */
@@ -124,6 +125,12 @@ export function collectGauges(registry: MetricRegistry, gauges: NotifyGauges): v
         help: "Deliveries that have not ended.",
         type: "gauge",
         samples: [{ labels: [], value: await gauges.countQueued() }],
+      },
+      {
+        name: "platform_notify_retrying",
+        help: "Of the queued deliveries, those that have failed and are tried again.",
+        type: "gauge",
+        samples: [{ labels: [], value: await gauges.countRetrying() }],
       },
     ],
   });

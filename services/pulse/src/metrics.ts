@@ -2,6 +2,7 @@
 import type { Figure } from "@platform/kernel/feeds";
 import type { MetricFamily, MetricRegistry } from "@platform/kernel/metrics";
 import type { LogStats } from "@platform/log";
+import type { WorstLag } from "./activity/activity.ts";
 
 const RUN_BOUNDS_NS = [1e4, 5e4, 1e5, 5e5, 1e6, 5e6, 1e7, 5e7, 1e8, 1e9];
 
@@ -13,6 +14,7 @@ export interface MetricSources {
   subscribers: () => number;
   mqttConnections: () => number;
   deadLetters: () => number;
+  lag: () => WorstLag;
 }
 
 /** Counts runs of transforms. */
@@ -67,6 +69,7 @@ export function collectMetrics(
       ),
       counter("platform_pulse_dlq_messages_total", "Dead letters written.", sources.deadLetters()),
       gauge("platform_pulse_topics_count", "Topics.", sources.topics()),
+      ...collectLag(sources.lag()),
       ...collectDisk(sources.log()),
       ...collectDamage(sources.log()),
       gauge("platform_pulse_subscribers_count", "Subscribers.", sources.subscribers()),
@@ -94,6 +97,21 @@ export function createFigures(sources: MetricSources): Figure[] {
       return sources.log().appendedBytes;
     }),
     figure("disk_free", "bytes", "Free disk space", "gauge", () => sources.log().diskFreeBytes),
+  ];
+}
+
+function collectLag({ messages, seconds }: WorstLag) {
+  return [
+    gauge(
+      "platform_pulse_consumer_lag_messages",
+      "Largest number of messages of a topic that one of its consumer groups has not read.",
+      messages,
+    ),
+    gauge(
+      "platform_pulse_consumer_lag_seconds",
+      "Longest time since a consumer group has last reached the end of a topic.",
+      seconds,
+    ),
   ];
 }
 

@@ -47,6 +47,8 @@ export interface StoreStats {
   /** The copy of the index of a single drive. */
   indexCopy: IndexCopyState;
   freeBytes: number;
+  /** Free space at which writing stops. */
+  reserveBytes: number;
 }
 
 /** The parts that a store is made of. */
@@ -134,6 +136,7 @@ export class Store {
       damagedRows: this.#env.points.damagedRows,
       indexCopy: this.maintenance.readIndexCopy(),
       freeBytes: this.#freeSpace.freeBytes,
+      reserveBytes: this.#freeSpace.reserveBytes,
     };
   }
 

@@ -99,6 +99,11 @@ export class CertificateWatch {
     return this.#current;
   }
 
+  /** Paths of the certificates of `current.pairs`. */
+  get paths(): string[] {
+    return this.#pairs.map(({ files }) => files.cert);
+  }
+
   /** The fault of one of `pairs` at the last check: its previous version is still in use. */
   get fault(): string | undefined {
     return this.#pairs.find(({ fault }) => fault !== undefined)?.fault?.reason;

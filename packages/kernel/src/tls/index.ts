@@ -10,3 +10,4 @@ export {
   CertificateWatch,
   type CertificateWatchOptions,
 } from "./certificate-watch.ts";
+export { collectExpiry } from "./expiry-metrics.ts";

@@ -44,6 +44,11 @@ export class ListenerCertificate {
     };
   }
 
+  /** The files of the active configuration; undefined without a certificate. */
+  get watch(): CertificateWatch | undefined {
+    return this.#active?.watch;
+  }
+
   /** Reads the files of the active configuration again. Throws ConfigError, and keeps what it has, if they are invalid. */
   async refresh(): Promise<void> {
     if (this.#active === undefined) return;

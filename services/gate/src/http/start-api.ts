@@ -5,12 +5,14 @@ import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import type { MetricRegistry } from "@platform/kernel/metrics";
 import { every } from "@platform/kernel/time";
+import { collectExpiry } from "@platform/kernel/tls";
 import type { Tracer } from "@platform/kernel/trace";
 import { type GateConfig, GATE_VERSION } from "../config/document.ts";
 import { readBreakers } from "../resilience/breakers.ts";
 import type { Canaries } from "../resilience/canaries.ts";
 import type { HealthChecks } from "../resilience/health-checks.ts";
 import { Certificates } from "../control/certificates.ts";
+import type { ListenerCertificate } from "../control/listener-certificate.ts";
 import { MetricsStream } from "../telemetry/metrics-stream.ts";
 import { RouteSeries } from "../telemetry/route-series.ts";
 import { readMonotonicMs, type LinkFigures, type SharedLinkState } from "../shared-state/index.ts";
@@ -37,6 +39,7 @@ export type StartApiOptions = Pick<
   figures: LinkFigures;
   canaries: Canaries;
   checks: HealthChecks;
+  certificate: ListenerCertificate;
 };
 
 /** The running API. */
@@ -60,6 +63,7 @@ export async function startApi(options: StartApiOptions): Promise<GateApi> {
   const { spanCounts } = metrics;
   const service = openService({ ...base, log, lifecycle, spanCounts });
   const { metrics: registry, health, tracer, clock } = service;
+  collectExpiry(registry, "the gateway", () => options.certificate.watch);
   for (const collector of [metrics, canaries.engine, checks]) registry.collect(collector);
   const stream = new MetricsStream({
     readTotals: () => metrics.readTotals(),

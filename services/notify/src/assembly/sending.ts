@@ -48,6 +48,7 @@ export function openSending(
   collectGauges(service.metrics, {
     countTemplates: () => templates.store.count(),
     countQueued: () => store.countOpen(),
+    countRetrying: () => store.countRetrying(),
   });
   const idempotency = new Idempotency(database, clock);
   const acceptance = new Acceptance({

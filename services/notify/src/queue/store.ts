@@ -113,6 +113,17 @@ export class QueueStore {
     return count;
   }
 
+  /** Of those, the ones that have failed and are tried again. */
+  async countRetrying(): Promise<number> {
+    const { count } = await this.#database.db
+      .selectFrom("notify_deliveries")
+      .select((eb) => eb.fn.countAll<number>().as("count"))
+      .where("due_at", "is not", null)
+      .where("class", "=", RETRY_CLASS)
+      .executeTakeFirstOrThrow();
+    return count;
+  }
+
   /**
    * Makes deliveries due whose time was set by a clock that was ahead: retries later than `latestMs`, and others later than
    * now unless their message is scheduled. Leases stay: behind one, the mail may be on its way.

@@ -34,6 +34,13 @@ export interface LagSeries {
   samples: LagSample[];
 }
 
+/** The largest values of all groups and topics, which need not be of the same ones. */
+export interface WorstLag {
+  messages: number;
+  /** Time since the first sample with a lag. */
+  seconds: number;
+}
+
 interface TopicSample {
   end: number;
   perSecond: number | undefined;
@@ -78,6 +85,20 @@ export class Activity {
   /** The lag of a group by topic. */
   lagOf(tenant: Tenant, group: string): Iterable<LagSeries> {
     return this.#groups.get(keyOf(tenant, group))?.values() ?? [];
+  }
+
+  /** The largest lags at the last sample. */
+  get worstLag(): WorstLag {
+    const nowMs = this.#options.clock.now();
+    let messages = 0;
+    let seconds = 0;
+    for (const group of this.#groups.values()) {
+      for (const { samples, laggingSinceMs = nowMs } of group.values()) {
+        messages = Math.max(messages, samples.at(-1)!.lag);
+        seconds = Math.max(seconds, (nowMs - laggingSinceMs) / 1_000);
+      }
+    }
+    return { messages, seconds };
   }
 
   /** Takes a sample. */

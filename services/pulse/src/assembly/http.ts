@@ -99,13 +99,14 @@ function describeSources(
   { kafka, mqtt }: Wires,
   subscribers: Subscribers,
 ): MetricSources {
-  const { publisher, topics, counts } = broker;
+  const { publisher, topics, counts, activity } = broker;
   return {
     published: () => publisher.counts.published + kafka.counts.published,
     mqttConnections: () => mqtt.connectionCount,
     topics: () => topics.count,
     log: () => journal.stats(),
     subscribers: () => subscribers.count,
+    lag: () => activity.worstLag,
     deadLetters: () =>
       publisher.counts.deadLettered +
       kafka.counts.deadLettered +

@@ -69,10 +69,12 @@ test("lag has its samples of ten minutes and the time since when it lasts", asyn
     { atMs: since + SAMPLE_MS, lag: 6 },
   ]);
   assert.equal(series!.laggingSinceMs, since);
+  assert.deepEqual(activity.worstLag, { messages: 6, seconds: SAMPLE_MS / 1_000 });
   await commit("slow", topic, 10);
   sampleNext();
   assert.equal(only()[0]!.laggingSinceMs, undefined);
   assert.equal(only()[0]!.samples.at(-1)!.lag, 0);
+  assert.deepEqual(activity.worstLag, { messages: 0, seconds: 0 });
   await publish(topic, 1);
   for (let at = 0; at < 60; at++) sampleNext();
   const [later] = only();

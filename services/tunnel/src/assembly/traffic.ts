@@ -2,7 +2,12 @@
 import type { Service } from "@platform/chassis";
 import { createEngine, createServer, type Engine, type ServerTls } from "@platform/http1";
 import { explainListenError } from "@platform/kernel/lifecycle";
-import { type Certificates, CertificateWatch, pickCertificateFiles } from "@platform/kernel/tls";
+import {
+  type Certificates,
+  CertificateWatch,
+  collectExpiry,
+  pickCertificateFiles,
+} from "@platform/kernel/tls";
 import type { RelayConfig } from "../config.ts";
 import { GoAwayCode } from "../frame/format.ts";
 import { acceptStream } from "../http/streams.ts";
@@ -164,13 +169,15 @@ async function listen(
 
 function openCertificates(
   config: RelayConfig,
-  { certificates, log }: Service,
+  { certificates, metrics, log }: Service,
 ): CertificateWatch | undefined {
   const { tls_dir: folder } = config;
   if (folder === undefined) return certificates;
   const files = pickCertificateFiles(config);
   if (files === undefined) throw new Error("tls_dir requires tls_cert and tls_key");
-  return new CertificateWatch({ pairs: [files], folder, isName: isDomain, log });
+  const watch = new CertificateWatch({ pairs: [files], folder, isName: isDomain, log });
+  collectExpiry(metrics, "domains", () => watch);
+  return watch;
 }
 
 /** `_.example.org` is the name of the files for `*.example.org`. */

@@ -22,7 +22,8 @@ export function readDiskSpace(path: string): DiskSpace {
 export class FreeSpace {
   readonly #read: () => DiskSpace;
   readonly #now: () => number;
-  readonly #reserveBytes: number;
+  /** Free bytes that are left. */
+  readonly reserveBytes: number;
   #space: DiskSpace;
   #readAt: number;
 
@@ -32,7 +33,7 @@ export class FreeSpace {
     this.#now = now;
     this.#space = read();
     this.#readAt = now();
-    this.#reserveBytes =
+    this.reserveBytes =
       reserveBytes ?? Math.max(RESERVE_BYTES_MIN, this.#space.totalBytes * RESERVE_SHARE);
   }
 
@@ -43,13 +44,13 @@ export class FreeSpace {
 
   /** True if less than the reserve is free. */
   get isFull(): boolean {
-    return this.freeBytes < this.#reserveBytes;
+    return this.freeBytes < this.reserveBytes;
   }
 
   /** Reserves `bytes`. Throws `InsufficientStorage` if that would use the reserve. */
   require(bytes: number): void {
     this.#refresh();
-    if (this.#space.freeBytes - bytes < this.#reserveBytes) {
+    if (this.#space.freeBytes - bytes < this.reserveBytes) {
       throw new StoreError("InsufficientStorage", "There is not enough space left to store this");
     }
     this.#space = { ...this.#space, freeBytes: this.#space.freeBytes - bytes };

@@ -196,6 +196,7 @@ function collectStore(store: Store): MetricFamily[] {
     gauge("objects_total", "Live objects.", stats.objects),
     gauge("storage_bytes", "Bytes of all versions and parts.", stats.storageBytes),
     gauge("free_bytes", "Bytes free on the disk.", stats.freeBytes),
+    gauge("reserve_bytes", "Bytes that writing leaves free.", stats.reserveBytes),
     gauge("garbage_bytes", "Bytes in segments that nothing refers to.", stats.garbageBytes),
     gauge("staging_bytes", "Bytes of bodies in memory on their way in.", stats.stagingBytes),
     {
