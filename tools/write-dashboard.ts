@@ -43,8 +43,7 @@ const ROWS: Readonly<Record<string, readonly Panel[]>> = {
       title: "Time since the last backup",
       unit: "s",
       lines: {
-        "{{service}}":
-          "time() - max_over_time(platform_backup_last_success_timestamp_seconds[2d]) < 1e9",
+        "last backup": "time() - platform_backup_completed_timestamp_seconds < 1e9",
       },
     },
   ],

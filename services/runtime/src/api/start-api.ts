@@ -13,6 +13,7 @@ import { createLogRoutes, readStreamFilter } from "./log-routes.ts";
 import { createLogStreams } from "./log-streams.ts";
 import { createScheduleRoutes } from "./schedule-routes.ts";
 import { createServiceRoutes, type RuntimeHints } from "./service-routes.ts";
+import { collectPlatform } from "./metrics.ts";
 import type { RuntimeSettings } from "./settings.ts";
 
 const CONNECTIONS_MAX = 256;
@@ -29,6 +30,8 @@ export interface RuntimeApiOptions {
   schedules: ScheduleRegistry;
   /** The warning about a jump of the system clock. */
   describeClock: () => string | undefined;
+  /** Time of the last complete backup, epoch ms. */
+  readLastBackup: () => number | undefined;
   /** Short name of the project in the working directory, if it runs. */
   project: string | undefined;
   hints: RuntimeHints;
@@ -48,6 +51,10 @@ export async function startApi(options: RuntimeApiOptions): Promise<void> {
   const base = { name: "runtime", version, config: settings, operatorToken };
   const service = openService({ ...base, log, lifecycle });
   service.health.addWarning("clock", options.describeClock);
+  collectPlatform(service.metrics, {
+    readServices: () => states.state.services,
+    readLastBackup: options.readLastBackup,
+  });
   const operation = service.openOperation({
     console: { features: ["services", "schedules", "logs"], credentials: "token" },
     access: requireRead,

@@ -17,6 +17,7 @@ import {
 import { systemClock } from "@platform/kernel/time";
 import { readCredentials } from "../credentials/credentials.ts";
 import { formatCommand, formatFolder } from "../data-folder/data-folder.ts";
+import { noteBackup } from "../data-folder/last-backup.ts";
 import { readRunning, type RunningState } from "../data-folder/running-file.ts";
 import { BACKUP_TOKEN } from "../services/backup.ts";
 import { formatListenerUrl, isReportOf, type ServiceEntry } from "../services/entry.ts";
@@ -90,6 +91,7 @@ export async function runBackup(options: BackupOptions): Promise<number> {
     const seconds = ((systemClock.monotonicMs() - startedMs) / 1000).toFixed(1);
     print(`${formatFolder(resolve(options.folder))}: complete, in ${seconds} s`);
     printContents(manifest, passphrase !== undefined);
+    noteBackup(data, systemClock.now());
     return 0;
   } catch (error) {
     if (!stop.signal.aborted) throw error;

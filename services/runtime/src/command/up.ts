@@ -20,6 +20,7 @@ import {
   openDataFolder,
   type DataFolder,
 } from "../data-folder/data-folder.ts";
+import { readLastBackup } from "../data-folder/last-backup.ts";
 import { removeRunning, type RunningState } from "../data-folder/running-file.ts";
 import { formatIndexPage } from "../index-page.ts";
 import { formatScrapeConfig } from "../scrape-config.ts";
@@ -216,10 +217,12 @@ async function serveApi({ context, output, ...parts }: ApiParts): Promise<void> 
     ...parts,
     address: getAddress(context, RUNTIME_KEY),
     settings: readRuntimeSettings({
+      [METRICS_TOKEN]: context.credentials[METRICS_TOKEN],
       ...process.env,
       ...wireIdentity("runtime", context, process.env),
     }),
     token: context.credentials[RUNTIME_TOKEN] ?? "",
+    readLastBackup: () => readLastBackup(context.dataDir),
     project: context.running.find(({ listeners }) => listeners[0]?.key === PROJECT_KEY)?.name,
     hints: {
       credentials: context.credentialsShown,
@@ -288,7 +291,9 @@ async function createContext(
 function writeOverviews(state: RunningState, context: EntryContext): void {
   const { dataDir, credentials, running } = context;
   const token = credentials[METRICS_TOKEN] ?? "";
-  replaceFileSync(join(dataDir, "prometheus.yml"), formatScrapeConfig(state, token));
+  const apiUrl = formatUrl(getAddress(context, RUNTIME_KEY));
+  const scrape = formatScrapeConfig(state, { token, apiUrl });
+  replaceFileSync(join(dataDir, "prometheus.yml"), scrape);
   if (!running.some(({ name }) => name === "gate") || !existsSync(join(dataDir, "gate"))) return;
   const trials = running.toReversed().flatMap((entry) => entry.trials(context));
   replaceFileSync(getIndexPath(context), formatIndexPage(state, trials, dataDir));

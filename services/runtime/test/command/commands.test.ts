@@ -347,7 +347,7 @@ test("metrics of every service need the token behind a proxy, those of the gatew
   const targets = [...scrape.matchAll(/targets: \["([^"]+)"\]/g)].map(
     ([, host]) => `http://${host}/metrics`,
   );
-  assert.equal(targets.length, 6);
+  assert.equal(targets.length, 7);
   for (const url of targets) {
     const isGateway = url.startsWith(find(started, "gate").url);
     assert.equal((await fetch(url)).status, isGateway ? 401 : 200, url);

@@ -1,5 +1,6 @@
 // The command line itself: help, usage errors, suggestions and exit codes.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { collectAnswers } from "../fixture/collect-answers.ts";
 import { run } from "../fixture/platform-process.ts";
@@ -11,6 +12,16 @@ test("the program prints its version and exits with 0, and with 2 after a wrong 
   const wrong = run([]);
   assert.equal(await wrong.exit, 2);
   assert.match(wrong.output().err, /^platform 1\.0\.0: .*\n\nUsage: /);
+});
+
+test("the guide names every command", async () => {
+  const help = run(["--help"]);
+  assert.equal(await help.exit, 0);
+  const [, commands = ""] = /^Commands\n([^]*?)\n\n/m.exec(help.output().out) ?? [];
+  const names = [...commands.matchAll(/^ {2}([a-z]+(?: [a-z]+)?)/gm)].map(([, name]) => name!);
+  assert.ok(names.length > 20);
+  const guide = readFileSync(new URL("../../../../docs/guide/operate.md", import.meta.url), "utf8");
+  for (const name of names) assert.ok(guide.includes(`\`platform ${name}`), name);
 });
 
 const answers: [args: string[], code: number, text: RegExp][] = [
