@@ -161,8 +161,10 @@ async function addBucket(
     user,
     description: `Application ${name}`,
   });
-  const url = target.state.services.find((item) => item.name === "vault")?.url ?? "";
+  const { url = "", probe_url: api = "" } =
+    target.state.services.find((item) => item.name === "vault") ?? {};
   return [
+    ["STORAGE_URL", api],
     ["AWS_ENDPOINT_URL_S3", url],
     ["AWS_REGION", "us-east-1"],
     ["AWS_ACCESS_KEY_ID", String(key["access_key"])],
