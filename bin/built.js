@@ -1,6 +1,6 @@
 // The built form of programs: written by `npm run build:services`, used while the sources are those that it was made of.
 import { createHash } from "node:crypto";
-import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
@@ -22,7 +22,10 @@ export function findBuilt(main, root = ROOT) {
     throw new Error(`PLATFORM_FORM is "${form}"; expected "source" or "built"`);
   }
   const [, name] = PROGRAM.exec(main) ?? [];
-  if (form === "source" || name === undefined || process.versions.bun) return undefined;
+  if (name === undefined) return undefined;
+  // A package has no sources, so it runs in its built form everywhere.
+  const hasSources = existsSync(join(root, "services", name, "src/main.ts"));
+  if (hasSources && (form === "source" || process.versions.bun)) return undefined;
   const folder = findFolder(root);
   const file = folder && join(folder, `${name}.js`);
   if (!file || !statSync(file, { throwIfNoEntry: false })) return undefined;

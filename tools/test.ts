@@ -8,6 +8,7 @@ import { findBuilt } from "../bin/built.js";
 import { explainStaleInstallation } from "./installation.ts";
 import { chooseReruns } from "./rerun.ts";
 import { endTestFiles, runTestFile, type FileResult, type TestCounts } from "./test-file.ts";
+import { preparePackage } from "../services/runtime/src/package/packed.ts";
 import { readCosts, sumCosts, writeCosts, type TestCost } from "./test-costs.ts";
 import { longForms, shortForms, type TestPlan } from "./test-plan.ts";
 import { TestQueue } from "./test-queue.ts";
@@ -91,6 +92,8 @@ if (plans.length === 0) fail(`no test file matches: ${filters.join(" ")}`);
 
 if (plans.some(({ file }) => /console|browser/.test(file))) buildConsole();
 process.env["PLATFORM_FORM"] = chooseForm();
+// Once for all tests that create projects.
+if (filters.length === 0 && !values.long) await preparePackage((line) => console.log(line));
 const startedMs = performance.now();
 const results: FileResult[] = [];
 const costs = readCosts();

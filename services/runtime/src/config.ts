@@ -308,6 +308,17 @@ export const runtimeDefinition = defineConfig({
         }),
       },
     },
+    "project update": {
+      summary:
+        "Put the package of this installation into the project in the working directory, in place of its own.",
+      standalone: true,
+      examples: [
+        [
+          "/opt/platform/bin/platform project update",
+          "replaces vendor/platform-VERSION.tgz, its line in package.json, and its hash in package-lock.json",
+        ],
+      ],
+    },
     run: {
       summary: "Run a service file (default main.service.ts).",
       synonyms: ["dev", "watch"],

@@ -30,11 +30,8 @@ export async function main(): Promise<void> {
         version: VERSION,
       }),
     status: async ({ options }) => (await import("./command/status.ts")).runStatus(options),
-    down: async ({ options }) =>
-      (await import("./command/down.ts")).runDown({
-        data: options.data,
-        timeoutMs: options.timeout_ms,
-      }),
+    down: async ({ options: { data, timeout_ms: timeoutMs } }) =>
+      (await import("./command/down.ts")).runDown({ data, timeoutMs }),
     "user list": async ({ options }) => (await import("./command/list.ts")).runUserList(options),
     "bucket list": async ({ options }) =>
       (await import("./command/list.ts")).runBucketList(options),
@@ -92,6 +89,7 @@ export async function main(): Promise<void> {
       }),
     init: async ({ options: { template }, positionals: [name = ""] }) =>
       (await import("./command/init.ts")).runInit({ name, template }),
+    "project update": async () => (await import("./command/project-update.ts")).runProjectUpdate(),
     run: async ({ options, positionals: [file] }) =>
       (await import("./command/run.ts")).runRun({ file, watch: options.watch }),
     check: async ({ options, positionals: [file] }) =>

@@ -15,4 +15,5 @@ export {
   type Snapshot,
   type SnapshotFile,
 } from "./snapshot.ts";
+export { encodeTarHead, padTar, readTar, TAR_END } from "./tar.ts";
 export { writeBackup, type BackupTarget } from "./write.ts";

@@ -24,12 +24,20 @@ export interface TarEntry {
   contents: AsyncGenerator<Buffer>;
 }
 
-/** Encodes the block before the contents of a file. Throws BackupError if the path is too long. */
-export function encodeTarHead(path: string, bytes: number, nowMs: number): Buffer {
+/**
+ * Encodes the block before the contents of a file; by default, only its owner can read it. Throws BackupError if the path is
+ * too long.
+ */
+export function encodeTarHead(
+  path: string,
+  bytes: number,
+  nowMs: number,
+  mode: number = FILE_MODE,
+): Buffer {
   const block = Buffer.alloc(BLOCK_BYTES);
   const { prefix, name } = splitPath(path);
   block.write(name, 0);
-  writeOctal(block, FILE_MODE, 100, 8);
+  writeOctal(block, mode, 100, 8);
   writeOctal(block, 0, 108, 8);
   writeOctal(block, 0, 116, 8);
   if (bytes < OCTAL_SIZE_MAX) writeOctal(block, bytes, 124, 12);

@@ -140,7 +140,10 @@ export class Database implements Queries {
     });
   }
 
-  /** Opens and migrates the database; the first query does so too. */
+  /**
+   * Opens and migrates the database; the first query does so too.
+   * @internal
+   */
   open(): Promise<OpenDatabase<Tables>> {
     return (this.#opened ??= this.#open());
   }

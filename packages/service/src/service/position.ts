@@ -1,5 +1,5 @@
 // Positions of declarations, for messages.
-import { relative } from "node:path";
+import { dirname, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const FRAME = /^\s+at (?:.*\()?(file:\/\/[^()]+|\/[^()]+):(\d+):(\d+)\)?$/;
@@ -14,7 +14,8 @@ export function markPosition(): () => string {
 }
 
 function findPosition(stack: string): string {
-  const own = fileURLToPath(new URL("..", import.meta.url));
+  // The file that runs: the folder of this package, also in its built form.
+  const own = `${dirname(dirname(import.meta.filename))}${sep}`;
   for (const line of stack.split("\n").slice(1)) {
     const [, file = "", row, column] = FRAME.exec(line) ?? [];
     // Node has URLs, Bun has paths.

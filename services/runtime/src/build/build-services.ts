@@ -60,7 +60,7 @@ async function build(): Promise<void> {
   const draft = join(BUILDS, `${DRAFT}${process.pid}`);
   rmSync(draft, { recursive: true, force: true });
   try {
-    const programs = await writePrograms(ROOT, draft);
+    const programs = await writePrograms({ root: ROOT, folder: draft });
     const digest = createHash("sha256");
     for (const [name, paths] of programs) {
       const sources = paths.map((path) => describeSource(path, before));

@@ -41,7 +41,7 @@ export class BundleError extends Error {}
 const ENTRY = "\0platform:entry";
 const IDENTITY = "\0platform:identity";
 /** The module of the entry that is imported for its effect. */
-const ENTRY_EFFECTS = "/build/mapped-stacks.ts";
+const ENTRY_EFFECTS = /mapped-stacks(?:\.main)?\.[jt]s$/;
 const BUILTIN = "\0platform:builtin:";
 const OWN_PACKAGE = /^@platform\/service(?:\/.*)?$/;
 const SERVICE_FILE = /\.service\.[tj]s$/;
@@ -49,7 +49,7 @@ const SCRIPT = /\.[cm]?[tj]sx?$/;
 /** Files that are not the author's: installed packages and this installation. */
 const FOREIGN = /[/\\]node_modules[/\\]/;
 const INSTALLATION = fileURLToPath(new URL("../../../..", import.meta.url));
-const OWN_FOLDERS = ["packages", "services"].map((name) => `${INSTALLATION}${name}/`);
+const OWN_FOLDERS = ["packages", "services", "dist"].map((name) => `${INSTALLATION}${name}/`);
 /** Addons that these packages use if they are present, and do without otherwise. */
 const OPTIONAL_ADDONS = new Set(["bufferutil", "utf-8-validate", "pg-native"]);
 
@@ -214,7 +214,7 @@ function isAuthors(id: string): boolean {
 }
 
 function isOwn(id: string): boolean {
-  return OWN_FOLDERS.some((folder) => id.startsWith(folder)) && !id.endsWith(ENTRY_EFFECTS);
+  return OWN_FOLDERS.some((folder) => id.startsWith(folder)) && !ENTRY_EFFECTS.test(id);
 }
 
 function findPackage(path: string): string | undefined {

@@ -18,6 +18,8 @@ export interface PlaceOptions {
 }
 
 const SCRIPT = /\.[cm]?[jt]s$/;
+/** They are about the file that runs: the built one. */
+const KEPT = new Set(["resolve", "main", "filename"]);
 
 /** Rewrites the uses of `import.meta`. Throws for those that the built form does not support. */
 export function createPlaces(options: PlaceOptions): Plugin {
@@ -36,7 +38,7 @@ export function createPlaces(options: PlaceOptions): Plugin {
         if (built !== undefined) text.update(node.start, node.end, built);
         else if (property === "url") {
           text.update(node.start, node.end, `new URL(${place}, import.meta.url).href`);
-        } else if (property === undefined || property === "resolve" || property === "main") return;
+        } else if (property === undefined || KEPT.has(property)) return;
         else throw new Error(`${id}: import.meta.${property} has no built form`);
         doneTo = node.end;
       });

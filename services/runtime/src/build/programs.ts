@@ -25,6 +25,8 @@ const BUILDER = ["build-services", "bundler", "module-place", "programs", "synta
   (name) => `services/runtime/src/build/${name}.ts`,
 );
 const INSTALLED = /[/\\]node_modules[/\\]/;
+/** Name of the module that runs a project under `platform up`. */
+export const SUPERVISED = "runtime-supervised";
 /** Modules that are started as threads. */
 const THREADS = ["{packages,services}/*/src/**/*-thread.ts", "services/gate/src/listen/worker.ts"];
 /**
@@ -33,7 +35,42 @@ const THREADS = ["{packages,services}/*/src/**/*-thread.ts", "services/gate/src/
  */
 const EXTERNAL = [/^@node-rs\//, /^rolldown(?:\/|$)/, /^@platform\/service(?:\/|$)/];
 /** Addons that packages use if they are present, and do without otherwise. */
-const OPTIONAL_ADDONS = ["bufferutil", "utf-8-validate", "pg-native", "pg-cloudflare"];
+export const OPTIONAL_ADDONS: readonly string[] = [
+  "bufferutil",
+  "utf-8-validate",
+  "pg-native",
+  "pg-cloudflare",
+];
+/** Names stay, for stacks and logs. */
+export const COMPACT = {
+  compress: false,
+  mangle: false,
+  codegen: { removeWhitespace: true },
+} as const;
+
+/** Modules that run as sources, because projects are TypeScript: a package has none, so they are built for it. */
+const STARTED: Readonly<Record<string, string>> = {
+  "services/runtime/src/watch/supervised.ts": SUPERVISED,
+  "services/runtime/src/watch/worker.ts": "runtime-worker",
+  "services/runtime/src/language/register.ts": "runtime-register",
+  "services/runtime/src/build/mapped-stacks.ts": "runtime-mapped-stacks",
+  "examples/hello/main.ts": "hello",
+};
+
+/** Options of {@link writePrograms}. */
+export interface ProgramsOptions {
+  /** Absolute path of the checkout. */
+  readonly root: string;
+  /** Absolute path of the folder that is written. */
+  readonly folder: string;
+  /**
+   * Absolute path that the folder has in the end, relative to which files beside sources are found; in a package, the same
+   * path below the checkout. Default: `folder`.
+   */
+  readonly place?: string;
+  /** True for a package: all that starts is built, and there are no source maps, whose sources it lacks. */
+  readonly isAlone?: boolean;
+}
 
 /** A written entry. */
 interface Written {
@@ -47,31 +84,39 @@ interface Written {
  * to the root: the build is valid while they have not changed. Errors are those of the bundler.
  */
 export async function writePrograms(
-  root: string,
-  folder: string,
+  options: ProgramsOptions,
 ): Promise<ReadonlyMap<string, readonly string[]>> {
+  const { root, folder, place = folder, isAlone = false } = options;
   mkdirSync(folder, { recursive: true });
   const programs = PROGRAMS.map((name): Entry => {
     const source = join(root, `services/${name}/src/main.ts`);
     return { source, name, specifier: `@platform/${name}/main` };
   });
-  const threads = globSync(THREADS, { cwd: root })
+  const threads = listThreads(root);
+  const started = isAlone
+    ? Object.entries(STARTED).map(([path, name]): Entry => ({ source: join(root, path), name }))
+    : [];
+  const places: PlaceOptions = {
+    folder: place,
+    threads: new Map([...threads, ...started].map(({ source, name }) => [source, `${name}.js`])),
+    startsSources: (id) => id.startsWith(join(root, `services/${SUPERVISOR}/`)),
+    programs: new Map(programs.map(({ specifier, name }) => [specifier!, `${name}.js`])),
+  };
+  const written: Written[] = [];
+  for (const entry of [...programs, ...threads, ...started]) {
+    written.push({ entry, sources: await writeEntry(entry, options, places) });
+  }
+  return new Map(programs.map((program) => [program.name, listSources(program, written)]));
+}
+
+/** The threads of a checkout; their names are those of built files. */
+export function listThreads(root: string): Entry[] {
+  return globSync(THREADS, { cwd: root })
     .toSorted()
     .map((path): Entry => {
       const [, owner = ""] = path.split(sep);
       return { source: join(root, path), name: `${owner}-${basename(path, ".ts")}` };
     });
-  const places: PlaceOptions = {
-    folder,
-    threads: new Map(threads.map(({ source, name }) => [source, `${name}.js`])),
-    startsSources: (id) => id.startsWith(join(root, `services/${SUPERVISOR}/`)),
-    programs: new Map(programs.map(({ specifier, name }) => [specifier!, `${name}.js`])),
-  };
-  const written: Written[] = [];
-  for (const entry of [...programs, ...threads]) {
-    written.push({ entry, sources: await writeEntry(entry, root, places) });
-  }
-  return new Map(programs.map((program) => [program.name, listSources(program, written)]));
 }
 
 // Those of the entry, and of what it starts: the supervisor starts all programs.
@@ -95,10 +140,9 @@ function findPackage(path: string): string {
 // Each one alone: modules in one scope are faster than in shared files.
 async function writeEntry(
   { source, name, specifier }: Entry,
-  root: string,
+  { root, folder, isAlone = false }: ProgramsOptions,
   places: PlaceOptions,
 ): Promise<string[]> {
-  const { folder } = places;
   const { rolldown } = await loadBundler();
   await using bundler = await rolldown({
     input: source,
@@ -113,11 +157,11 @@ async function writeEntry(
     entryFileNames: `${name}.main.js`,
     chunkFileNames: `${name}.[name]-[hash].js`,
     comments: false,
-    minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
-    sourcemap: true,
+    minify: COMPACT,
+    sourcemap: !isAlone,
     sourcemapExcludeSources: true,
   });
-  const text = specifier === undefined ? formatThread(name) : formatProgram(name);
+  const text = specifier === undefined ? formatThread(name, isAlone) : formatProgram(name, isAlone);
   writeFileSync(join(folder, `${name}.js`), text);
   const modules = output.flatMap((file) => (file.type === "chunk" ? file.moduleIds : []));
   const sources = modules.filter((id) => isAbsolute(id) && !INSTALLED.test(id));
@@ -125,15 +169,15 @@ async function writeEntry(
 }
 
 /** The maps of a module are read only if they are enabled before it is loaded. */
-function formatProgram(name: string): string {
-  return `process.setSourceMapsEnabled(true);
-export const { main } = await import("./${name}.main.js");
-if (import.meta.main) await main();
-`;
+function formatProgram(name: string, isAlone: boolean): string {
+  const load = isAlone
+    ? `import { main } from "./${name}.main.js";\nexport { main };`
+    : `process.setSourceMapsEnabled(true);\nexport const { main } = await import("./${name}.main.js");`;
+  return `${load}\nif (import.meta.main) await main();\n`;
 }
 
-function formatThread(name: string): string {
-  return `process.setSourceMapsEnabled(true);
-await import("./${name}.main.js");
-`;
+// Without maps as an import, so that a bundle can contain it.
+function formatThread(name: string, isAlone: boolean): string {
+  if (isAlone) return `import "./${name}.main.js";\n`;
+  return `process.setSourceMapsEnabled(true);\nawait import("./${name}.main.js");\n`;
 }

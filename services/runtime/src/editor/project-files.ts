@@ -1,6 +1,6 @@
 // The files of a project, and its configuration for TypeScript.
 import { existsSync, readdirSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** Folders that contain no text of the author. */
@@ -51,8 +51,12 @@ export function createMissingFiles(
 }
 
 function createConfig(folder: string, files: readonly string[] | undefined): object {
-  const source = fileURLToPath(new URL(".", import.meta.resolve("@platform/service")));
-  const types = resolve(source, "../../../node_modules/@types");
+  // A package has JavaScript, and declarations below it.
+  const module = fileURLToPath(import.meta.resolve("@platform/service"));
+  const isSource = module.endsWith(".ts");
+  const source = join(dirname(module), isSource ? "" : "types/packages/service/src");
+  const ending = isSource ? ".ts" : ".d.ts";
+  const types = resolve(dirname(module), isSource ? "../../.." : "../..", "node_modules/@types");
   return {
     compilerOptions: {
       target: "esnext",
@@ -69,8 +73,8 @@ function createConfig(folder: string, files: readonly string[] | undefined): obj
       types: ["node"],
       typeRoots: [types, join(folder, "node_modules/@types")],
       paths: {
-        "@platform/service": [join(source, "index.ts")],
-        "@platform/service/testing": [join(source, "testing.ts")],
+        "@platform/service": [join(source, `index${ending}`)],
+        "@platform/service/testing": [join(source, `testing${ending}`)],
       },
     },
     ...(files === undefined

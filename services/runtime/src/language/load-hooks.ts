@@ -11,7 +11,7 @@ const SERVICE_FILE = /\.service\.[tj]s(?:\?.*)?$/;
 const OWN_PACKAGE = /^@platform\/service(?:\/.*)?$/;
 /** Files that are not the author's: installed packages, and this installation. */
 const FOREIGN = new RegExp(
-  `/node_modules/|^${RegExp.escape(new URL("../../../..", import.meta.url).href)}(?:packages|services)/`,
+  `/node_modules/|^${RegExp.escape(new URL("../../../..", import.meta.url).href)}(?:packages|services|dist)/`,
 );
 
 /**

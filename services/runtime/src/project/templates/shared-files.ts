@@ -5,7 +5,7 @@ const SCRIPT = `#!/bin/sh
 # The platform's command line, as it is installed in this project.
 program=$(dirname "$0")/node_modules/.bin/platform
 if [ ! -e "$program" ]; then
-  echo 'platform: it is not installed in this project: run "platform init ." of an installation in this folder' >&2
+  echo 'platform: it is not installed in this project: run "npm ci" in this folder, or "platform init ." of an installation' >&2
   exit 1
 fi
 exec "$program" "$@"
@@ -13,7 +13,7 @@ exec "$program" "$@"
 const SCRIPT_OF_WINDOWS = `@echo off
 rem The platform's command line, as it is installed in this project.
 if not exist "%~dp0node_modules\\.bin\\platform" (
-  echo platform: it is not installed in this project: run "platform init ." of an installation in this folder 1>&2
+  echo platform: it is not installed in this project: run "npm ci" in this folder, or "platform init ." of an installation 1>&2
   exit /b 1
 )
 node "%~dp0node_modules\\.bin\\platform" %*
