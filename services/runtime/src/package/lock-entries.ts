@@ -100,15 +100,14 @@ function locate(from: string, name: string, packages: Readonly<Record<string, Lo
 }
 
 // Their content is part of the package, whose hash covers it.
-function markBundled({
-  integrity: _,
-  dev: _dev,
-  devOptional: _both,
-  ...entry
-}: LockEntry): LockEntry {
-  return { ...entry, inBundle: true };
+function markBundled(entry: LockEntry): LockEntry {
+  return { ...omit(entry, ["integrity", "dev", "devOptional"]), inBundle: true };
 }
 
-function markOptional({ dev: _, devOptional: _both, ...entry }: LockEntry): LockEntry {
-  return { ...entry, optional: true };
+function markOptional(entry: LockEntry): LockEntry {
+  return { ...omit(entry, ["dev", "devOptional"]), optional: true };
+}
+
+function omit(entry: LockEntry, names: readonly string[]): LockEntry {
+  return Object.fromEntries(Object.entries(entry).filter(([name]) => !names.includes(name)));
 }

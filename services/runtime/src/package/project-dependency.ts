@@ -42,7 +42,7 @@ const REPEATED = ["version", "license", "bin", "engines", "dependencies", "optio
 
 /** The specifier of the package in a project's package.json; undefined if it is no dependency. */
 export function readDependency(folder: string): string | undefined {
-  const { dependencies, devDependencies } = readJson<Manifest>(join(folder, MANIFEST));
+  const { dependencies, devDependencies } = readJson(join(folder, MANIFEST)) as Manifest;
   return dependencies?.[PACKAGE_NAME] ?? devDependencies?.[PACKAGE_NAME];
 }
 
@@ -53,9 +53,9 @@ export function readDependency(folder: string): string | undefined {
  */
 export function writeDependency(folder: string, packed: Packed): void {
   const file = `${VENDOR}/${nameTarball(packed.version)}`;
-  const manifest = addDependency(readJson<Manifest>(join(folder, MANIFEST)), `file:${file}`);
+  const manifest = addDependency(readJson(join(folder, MANIFEST)) as Manifest, `file:${file}`);
   const lockPath = join(folder, LOCK);
-  const former = existsSync(lockPath) ? readJson<Lock>(lockPath) : {};
+  const former = existsSync(lockPath) ? (readJson(lockPath) as Lock) : {};
   const lock = lockDependency(former, manifest, file, packed);
   mkdirSync(join(folder, VENDOR), { recursive: true });
   replace(join(folder, file), (draft) => copyFileSync(packed.tarball, draft));
@@ -111,13 +111,13 @@ function addDependency(manifest: Manifest, specifier: string): Manifest {
 
 /** The lock file that npm would write. */
 function lockDependency(former: Lock, manifest: Manifest, file: string, packed: Packed): Lock {
-  const { bundled, optional } = readJson<LockEntries>(join(packed.folder, LOCK_ENTRIES));
+  const { bundled, optional } = readJson(join(packed.folder, LOCK_ENTRIES)) as LockEntries;
   const others = Object.entries(former.packages ?? {}).filter(
     ([path]) => path !== "" && path !== OWN_ENTRY && !path.startsWith(`${OWN_ENTRY}/`),
   );
   const packages = new Map<string, LockEntry>(others);
   packages.set(OWN_ENTRY, {
-    ...pick(readJson<LockEntry>(join(packed.folder, MANIFEST)), [
+    ...pick(readJson(join(packed.folder, MANIFEST)) as LockEntry, [
       ...REPEATED,
       "bundleDependencies",
     ]),
@@ -137,7 +137,7 @@ function lockDependency(former: Lock, manifest: Manifest, file: string, packed: 
     else if (known.version !== entry.version) packages.set(`${OWN_ENTRY}/${path}`, entry);
   }
   const { name, version } = manifest;
-  const root = pick(manifest as LockEntry, [
+  const root = pick(manifest, [
     "name",
     ...REPEATED,
     "devDependencies",
@@ -162,7 +162,7 @@ function hashTarball(path: string): string {
   return `sha512-${createHash("sha512").update(readFileSync(path)).digest("base64")}`;
 }
 
-function pick(value: LockEntry, names: readonly string[]): LockEntry {
+function pick(value: Readonly<Record<string, unknown>>, names: readonly string[]): LockEntry {
   return Object.fromEntries(
     names.flatMap((name) => (value[name] === undefined ? [] : [[name, value[name]]])),
   );
@@ -172,9 +172,9 @@ function sort<T>(record: Readonly<Record<string, T>>): Record<string, T> {
   return Object.fromEntries(Object.entries(record).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-function readJson<T>(path: string): T {
+function readJson(path: string): unknown {
   try {
-    return JSON.parse(readFileSync(path, "utf8")) as T;
+    return JSON.parse(readFileSync(path, "utf8"));
   } catch (error) {
     throw new Error(`${path} cannot be read: ${(error as Error).message}`, { cause: error });
   }

@@ -27,8 +27,8 @@ interface Lock {
   packages: Record<string, Record<string, unknown>>;
 }
 
-function readJson<T>(path: string): T {
-  return JSON.parse(readFileSync(path, "utf8")) as T;
+function readJson(path: string): unknown {
+  return JSON.parse(readFileSync(path, "utf8"));
 }
 
 /** npm without a network: a request fails, whatever it asks for. */
@@ -67,9 +67,9 @@ before(() => {
 });
 
 test("a project depends on a file, whose hash its lock file has", () => {
-  const manifest = readJson<{ dependencies: object }>(join(project, "package.json"));
+  const manifest = readJson(join(project, "package.json")) as { dependencies: object };
   assert.deepEqual(manifest.dependencies, { "@platform/service": `file:${VENDORED}` });
-  const entry = readJson<Lock>(join(project, "package-lock.json")).packages[
+  const entry = (readJson(join(project, "package-lock.json")) as Lock).packages[
     "node_modules/@platform/service"
   ]!;
   assert.equal(entry["resolved"], `file:${VENDORED}`);
@@ -80,12 +80,12 @@ test("no lock file and no packed manifest names a package of ours by version", (
   const ours = new Set([
     "platform",
     ...globSync("{packages,services,apps}/*/package.json", { cwd: CHECKOUT }).map(
-      (path) => readJson<{ name: string }>(join(CHECKOUT, path)).name,
+      (path) => (readJson(join(CHECKOUT, path)) as { name: string }).name,
     ),
   ]);
   const locks = [join(CHECKOUT, "package-lock.json"), join(project, "package-lock.json")];
   for (const path of locks) {
-    for (const [place, entry] of Object.entries(readJson<Lock>(path).packages)) {
+    for (const [place, entry] of Object.entries((readJson(path) as Lock).packages)) {
       const name = place.slice(place.lastIndexOf("node_modules/") + "node_modules/".length);
       if (!place.includes("node_modules/") || !ours.has(name)) continue;
       const isHere = entry["link"] === true || String(entry["resolved"]).startsWith("file:");
@@ -99,7 +99,7 @@ test("no lock file and no packed manifest names a package of ours by version", (
   assert.ok(manifests.length > 3);
   for (const path of manifests) {
     const fields = ["dependencies", "optionalDependencies", "peerDependencies"];
-    const manifest = readJson<Record<string, object | undefined>>(join(folder, path));
+    const manifest = readJson(join(folder, path)) as Record<string, object | undefined>;
     const named = fields.flatMap((field) => Object.keys(manifest[field] ?? {}));
     assert.deepEqual(
       named.filter((name) => ours.has(name)),
@@ -197,14 +197,14 @@ test("project update replaces an older package, and keeps the other dependencies
   cpSync(join(folder, VENDORED), join(folder, "vendor/platform-0.9.0.tgz"));
   rmSync(join(folder, VENDORED));
   const lockPath = join(folder, "package-lock.json");
-  const lock = readJson<Lock>(lockPath);
+  const lock = readJson(lockPath) as Lock;
   lock.packages["node_modules/zod"] = { version: "4.0.0", integrity: "sha512-AAAA" };
   writeFileSync(lockPath, JSON.stringify(lock));
   const updated = runPlatform(folder, "project", "update");
   assert.equal(updated.status, 0, updated.text);
   assert.match(updated.text, /from platform-0\.9\.0\.tgz to platform-1\.0\.0\.tgz/);
   assert.deepEqual(readdirSync(join(folder, "vendor")), ["platform-1.0.0.tgz"]);
-  const packages = readJson<Lock>(lockPath).packages;
+  const packages = (readJson(lockPath) as Lock).packages;
   assert.equal(packages["node_modules/zod"]?.["version"], "4.0.0");
   assert.equal(packages["node_modules/@platform/service"]?.["resolved"], `file:${VENDORED}`);
   const broken = join(root, "broken");
