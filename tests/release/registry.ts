@@ -21,26 +21,36 @@ interface Manifest {
   readonly [key: string]: unknown;
 }
 
+interface Published {
+  readonly file: string;
+  readonly manifest: Manifest;
+}
+
 /** Starts a registry of the tarballs in a folder. */
 export async function startRegistry(folder: string): Promise<Registry> {
-  const files = new Map<string, { file: string; manifest: Manifest }>();
+  const files = new Map<string, Published[]>();
   for (const name of readdirSync(folder).filter((one) => one.endsWith(".tgz"))) {
     const file = join(folder, name);
     const read = ["-xzOf", file, "package/package.json"];
     const text = spawnSync("tar", read, { encoding: "utf8" }).stdout;
     const manifest = JSON.parse(text) as Manifest;
-    files.set(manifest.name, { file, manifest });
+    files.set(manifest.name, [...(files.get(manifest.name) ?? []), { file, manifest }]);
   }
   const asked: string[] = [];
   const server = createServer((request, response) => {
     const path = decodeURIComponent(request.url ?? "").slice(1);
-    const [, tarball] = /^(.+)\/-\/content\.tgz$/.exec(path) ?? [];
-    const isAdvisory = path.startsWith("-/");
-    const name = tarball ?? /^(.+)\/-\//.exec(path)?.[1] ?? path;
-    if (!isAdvisory) asked.push(name);
-    const found = files.get(name);
-    if (found === undefined) response.writeHead(404).end("{}");
-    else if (path !== name) response.end(readFileSync(found.file));
+    const [, tarball, wanted] = /^(.+)\/-\/(.+)\.tgz$/.exec(path) ?? [];
+    const name = tarball ?? path;
+    // A report of advisories names all packages, and is no request for one.
+    if (path.startsWith("-/")) {
+      request.resume().once("end", () => response.writeHead(404).end("{}"));
+      return;
+    }
+    asked.push(name);
+    const found = files.get(name) ?? [];
+    const file = found.find(({ manifest }) => manifest.version === wanted)?.file;
+    if (file !== undefined) response.end(readFileSync(file));
+    else if (found.length === 0 || tarball !== undefined) response.writeHead(404).end("{}");
     else response.end(JSON.stringify(describe(found, `http://${request.headers.host}`)));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -48,13 +58,17 @@ export async function startRegistry(folder: string): Promise<Registry> {
   return { url: `http://127.0.0.1:${port}/`, asked, close: () => server.close() };
 }
 
-function describe({ file, manifest }: { file: string; manifest: Manifest }, origin: string) {
-  const { name, version } = manifest;
-  const integrity = `sha512-${createHash("sha512").update(readFileSync(file)).digest("base64")}`;
-  const dist = { tarball: `${origin}/${name}/-/content.tgz`, integrity };
+function describe(published: readonly Published[], origin: string) {
+  const versions = published.map(({ file, manifest }) => {
+    const { name, version } = manifest;
+    const integrity = `sha512-${createHash("sha512").update(readFileSync(file)).digest("base64")}`;
+    const dist = { tarball: `${origin}/${name}/-/${version}.tgz`, integrity };
+    return [version, { ...manifest, dist }] as const;
+  });
+  const [{ manifest }] = published as [Published];
   return {
-    name,
-    "dist-tags": { latest: version },
-    versions: { [version]: { ...manifest, dist } },
+    name: manifest.name,
+    "dist-tags": { latest: manifest.version },
+    versions: Object.fromEntries(versions),
   };
 }

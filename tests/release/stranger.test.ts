@@ -7,17 +7,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
-/** The parts of rolldown and TypeScript on this machine. */
+/** The parts of rolldown and TypeScript on this machine, as package-lock.json names them. */
 const PACKAGES = [
-  "typescript",
-  "rolldown",
-  "zod",
-  "@oxc-project/types",
-  "@rolldown/pluginutils",
-].concat([
-  `@typescript/typescript-linux-${process.arch}`,
-  `@rolldown/binding-linux-${process.arch}-gnu`,
-]);
+  "node_modules/typescript",
+  `node_modules/@typescript/typescript-linux-${process.arch}`,
+  "node_modules/rolldown",
+  `node_modules/@rolldown/binding-linux-${process.arch}-gnu`,
+  "node_modules/@rolldown/pluginutils",
+  "node_modules/@oxc-project/types",
+  "node_modules/rolldown/node_modules/@oxc-project/types",
+  "node_modules/zod",
+];
 
 function explainSkip(): string | undefined {
   if (process.env["PLATFORM_TEST_RELEASE"] !== "whole") return "only in the long form";
@@ -38,13 +38,13 @@ test(
     );
     for (const folder of [tarballs!, work!]) mkdirSync(folder);
     const lock = JSON.parse(readFileSync("package-lock.json", "utf8")) as {
-      packages: Record<string, { version: string }>;
+      packages: Record<string, { version: string } | undefined>;
     };
-    for (const name of PACKAGES) {
-      const { version } = lock.packages[`node_modules/${name}`]!;
-      execFileSync("npm", ["pack", `${name}@${version}`, "--pack-destination", tarballs!], {
-        stdio: "pipe",
-      });
+    for (const path of PACKAGES) {
+      const entry = lock.packages[path];
+      if (entry === undefined) continue;
+      const wanted = `${path.slice(path.lastIndexOf("node_modules/") + 13)}@${entry.version}`;
+      execFileSync("npm", ["pack", wanted, "--pack-destination", tarballs!], { stdio: "pipe" });
     }
     const target = `linux-${process.arch}`;
     const args = ["tools/release/release.ts", "--out", release!, "--target", target];
