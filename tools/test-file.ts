@@ -123,6 +123,8 @@ function startTestFile(
       ...process.env,
       NODE_COMPILE_CACHE: COMPILE_CACHE,
       TMPDIR: folder,
+      // The list of this user's running platforms.
+      XDG_STATE_HOME: join(folder, "state"),
       ...env,
       [MARK_VARIABLE]: mark,
     },

@@ -1,7 +1,7 @@
 // The page "A project in ten minutes": its commands, its excerpts, and the sample in Chromium.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -27,9 +27,11 @@ const WAIT_MS = 120_000;
 
 const blocks = readBlocks("project.md");
 const shell = blocks.filter(({ language }) => language === "sh").map(({ text }) => text);
-const [checkAndTest, start, addUser, look, readInbox, edit] = shell;
+const [checkAndTest, start, joinPlatform, addUser, look, readInbox, edit] = shell;
 const folder = realpathSync(makeFolder());
 const project = join(folder, "notes");
+const state = { XDG_STATE_HOME: join(folder, "state") };
+let platform: ReturnType<typeof run>;
 let up: ReturnType<typeof run>;
 let started: Started;
 let browser: Browser;
@@ -38,17 +40,23 @@ let origin: string;
 before(async () => {
   if (chromiumSkip !== false) return;
   type(checkAndTest, folder);
-  assert.equal(start, "platform up\n");
-  up = run(["up", "--json", ...anyPort, "--project-addr", "127.0.0.1:0"], {}, "", project);
-  started = await up.waitFor(findStarted);
+  assert.equal(start, "mkdir -p ../platform && cd ../platform && platform up\n");
+  mkdirSync(join(folder, "platform"));
+  platform = run(["up", "--json", ...anyPort], state, "", join(folder, "platform"));
+  started = await platform.waitFor(findStarted);
+  assert.equal(joinPlatform, "platform up\n");
+  up = run(["up", "--json"], state, "", project);
+  await up.waitFor((text) => (text.includes('{"type":"joined"') ? true : undefined));
   origin = `http://notes.localhost:${new URL(find(started, "gate").url).port}`;
   browser = await startChromium();
 });
 after(async () => {
   if (chromiumSkip !== false) return;
   await browser.close();
-  up.child.kill("SIGTERM");
-  await up.exit;
+  for (const { child, exit } of [up, platform]) {
+    child.kill("SIGTERM");
+    await exit;
+  }
 });
 
 /** Runs a block in bash; returns its output. */
@@ -62,7 +70,7 @@ function type(block: string | undefined, cwd = project): string {
     ["-c", prelude + block.replace("8094", mail)],
     {
       cwd,
-      env: { ...env, PATH: `${dirname(process.execPath)}:${env["PATH"]}`, REPOSITORY },
+      env: { ...env, ...state, PATH: `${dirname(process.execPath)}:${env["PATH"]}`, REPOSITORY },
       encoding: "utf8",
     },
   );
@@ -97,7 +105,7 @@ test(
   "a user signs in, writes, uploads, sees it live in a second window, and gets the mail",
   { skip },
   async (t) => {
-    assert.equal(shell.length, 6);
+    assert.equal(shell.length, 7);
     type(addUser);
     const { PLATFORM_PASSWORD: password = "" } = parseEnv(
       readFileSync(join(project, "ada.env"), "utf8"),
@@ -158,5 +166,5 @@ test("an edit is served without a restart", { skip }, async () => {
   assert.match(readFileSync(join(project, "main.service.ts"), "utf8"), /LIST_MAX = 50/);
   writeFileSync(join(project, "main.service.ts"), "export route FETCH / { }\n");
   await up.waitFor((text) => (text.includes("the running version stays") ? true : undefined));
-  assert.equal((await fetch(find(started, "notes").url)).status, 200);
+  assert.match(type(look), /^notes +up /m);
 });

@@ -62,7 +62,10 @@ test("a project's database and credentials are saved while it writes, and restor
   const before = [...acknowledged];
   const backup = join(root, "backup");
   const saved = await finish(folder, "backup", backup);
-  assert.match(saved, /database items\.sqlite: saving\ndatabase items\.sqlite: [\d.]+ KiB/);
+  assert.match(
+    saved,
+    /database shop\/items\.sqlite: saving\ndatabase shop\/items\.sqlite: [\d.]+ KiB/,
+  );
   over.abort();
   await writing;
   await first.stop();

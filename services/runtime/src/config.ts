@@ -11,10 +11,12 @@ import {
 } from "@platform/kernel/config";
 import { LOG_LEVELS } from "@platform/kernel/log";
 import { ALLOW_KEYS, APP_KEYS } from "./client/app-keys.ts";
-import { PROJECT_ADDRESS, PROJECT_KEY } from "./command/project-entry.ts";
+import { DATA_KEY } from "./command/data-key.ts";
+import { PROJECT_COMMANDS } from "./command/project-commands.ts";
 import { DEPLOY_KEYS } from "./deploy/deploy-keys.ts";
 import { LISTENER_KEYS } from "./services/listener-keys.ts";
 import { SERVICES } from "./services/index.ts";
+import { PROJECT_ADDRESS, PROJECT_KEY } from "./services/project.ts";
 
 /** Version of the platform. */
 export const VERSION = readPackageVersion(import.meta.url);
@@ -30,11 +32,7 @@ const PROJECT_KEYS = {
 
 const LABELS = SERVICES.map(({ label }) => label).join(", ");
 
-const data = key(z.string().min(1).default("./data"), {
-  description: "Data directory of all services.",
-  env: ["PLATFORM_DATA_DIR"],
-  placeholder: "FOLDER",
-});
+const data = DATA_KEY;
 const jsonLines = key(z.boolean().default(false), {
   description: "Print one JSON document a line.",
   env: [],
@@ -70,6 +68,21 @@ const UP_KEYS = {
       "http://localhost:PORT; shared: https://console.DOMAIN or http://console.localhost:PORT",
   }),
   accept_loss: createLossKey(),
+  keep: key(z.boolean().default(false), {
+    description:
+      "In a project's folder, while a platform runs: the project stays when this command ends, and starts with the platform.",
+    env: [],
+  }),
+  environment_file: key(z.string().min(1).max(4_096).optional(), {
+    description: "With --keep: file with variables of the project's process.",
+    env: [],
+    placeholder: "FILE",
+  }),
+  alone: key(z.boolean().default(false), {
+    description:
+      "Start a platform although another one of this user runs; default ports that are taken are replaced by free ones.",
+    env: [],
+  }),
   json: key(z.boolean().default(false), {
     description: "Write the banner and the log as JSON lines.",
     env: [],
@@ -148,7 +161,8 @@ export const runtimeDefinition = defineConfig({
   runs: false,
   commands: {
     up: {
-      summary: "Start and supervise all services on this machine.",
+      summary:
+        "Start and supervise all services on this machine; in a project's folder, join the platform that runs.",
       synonyms: ["start", "serve", "server"],
       standalone: true,
       options: { ...UP_KEYS, ...PROJECT_KEYS, ...LISTENER_KEYS },
@@ -156,6 +170,10 @@ export const runtimeDefinition = defineConfig({
         ["platform up", "everything, with its data in ./data; ctrl-c stops it"],
         ["platform up --data /srv/platform --only identity,gateway", "two services, elsewhere"],
         ["platform up --gateway-addr 127.0.0.1:8090", "the gateway on another port"],
+        [
+          "platform up",
+          "in a project's folder, while a platform runs: the project joins it until ctrl-c",
+        ],
       ],
     },
     status: {
@@ -263,6 +281,7 @@ export const runtimeDefinition = defineConfig({
       standalone: true,
       options: { data, json: jsonLines },
     },
+    ...PROJECT_COMMANDS,
     share: {
       summary: "Give a local service a public address, through the tunnel of `platform up`.",
       standalone: true,

@@ -1,9 +1,10 @@
 // The `platform` command line.
 import type { ListenAddress } from "@platform/kernel/config";
 import { runProgram } from "@platform/kernel/lifecycle";
+import { PROJECT_HANDLERS } from "./command/project-handlers.ts";
 import { SERVICES } from "./services/index.ts";
+import { PROJECT_KEY } from "./services/project.ts";
 import { RUNTIME_KEY } from "./services/runtime.ts";
-import { PROJECT_KEY } from "./command/project-entry.ts";
 import { VERSION, runtimeDefinition } from "./config.ts";
 
 /**
@@ -16,22 +17,24 @@ export async function main(): Promise<void> {
       process.stderr.write("platform: expected a command; see platform --help\n");
       return 1;
     },
-    up: async ({ options }) =>
-      (await import("./command/up.ts")).runUp({
-        only: options.only,
-        data: options.data,
-        domain: options.domain,
+    up: async ({ options, sources }) => {
+      const joining = { ...options, environmentFile: options.environment_file, sources };
+      const left = await (await import("./command/join.ts")).joinRunning(joining);
+      if (left !== undefined) return left;
+      return (await import("./command/up.ts")).runUp({
+        ...options,
         consoleUrl: options.console_url,
         acceptLoss: options.accept_loss,
-        json: options.json,
         logLevel: options.log_level,
         drainTimeoutMs: options.drain_timeout_ms,
         addresses: collectAddresses(options),
         version: VERSION,
-      }),
+      });
+    },
+    ...PROJECT_HANDLERS,
     status: async ({ options }) => (await import("./command/status.ts")).runStatus(options),
-    down: async ({ options: { data, timeout_ms: timeoutMs } }) =>
-      (await import("./command/down.ts")).runDown({ data, timeoutMs }),
+    down: async ({ options }) =>
+      (await import("./command/down.ts")).runDown({ ...options, timeoutMs: options.timeout_ms }),
     "user list": async ({ options }) => (await import("./command/list.ts")).runUserList(options),
     "bucket list": async ({ options }) =>
       (await import("./command/list.ts")).runBucketList(options),

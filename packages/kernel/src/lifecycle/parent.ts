@@ -13,7 +13,15 @@ export interface ListenerReport {
 
 /** Message from a service to its supervisor. */
 export type ServiceMessage =
-  | { type: "ready"; service: string; version: string; pid: number; listeners: ListenerReport[] }
+  | {
+      type: "ready";
+      service: string;
+      version: string;
+      pid: number;
+      listeners: ListenerReport[];
+      /** Version of the messages, if the service may be of another version than its supervisor. */
+      protocol?: number;
+    }
   | { type: "draining"; service: string };
 
 /** Link to the supervisor; without one its methods do nothing. */

@@ -35,7 +35,7 @@ export function createScheduleRoutes(
       method: "GET",
       path: "/api/v1/schedules",
       tag: TAG,
-      summary: "Schedules (`every`) of the project, with their last and next run",
+      summary: "Schedules (`every`) of all projects, with their last and next run",
       access: requireRead,
       answer: z.object({ items: z.array(scheduleSchema) }),
       handle: () => ({ items: schedules.list() }),

@@ -10,8 +10,6 @@ import { describeActor, requireManage, requireRead } from "./access.ts";
 export interface ServiceRoutesOptions {
   states: RunningServices;
   control: ServiceControl;
-  /** Short name of the project in the working directory, if it runs. */
-  project: string | undefined;
   hints: RuntimeHints;
   onChange: (title: string, actor: string) => void;
 }
@@ -73,7 +71,7 @@ export function createServiceRoutes(options: ServiceRoutesOptions): ApiRoute[] {
   const { states, control, onChange } = options;
   const describe = async (): Promise<ServiceDocument[]> => {
     const services = await Promise.all(states.state.services.map(readStatus));
-    return services.map((service) => toDocument(service, options));
+    return services.map(toDocument);
   };
   return [
     defineRoute({
@@ -104,19 +102,19 @@ export function createServiceRoutes(options: ServiceRoutesOptions): ApiRoute[] {
           control[name](id);
           const state = states.state.services.find((one) => one.name === id)!;
           onChange(`${state.label} ${past}`, describeActor(caller));
-          return toDocument(await readStatus(state), options);
+          return toDocument(await readStatus(state));
         },
       }),
     ),
   ];
 }
 
-function toDocument(service: ServiceStatus, { project }: ServiceRoutesOptions): ServiceDocument {
+function toDocument(service: ServiceStatus): ServiceDocument {
   const { name, label, status, detail, url, restarts, listeners } = service;
   return {
     id: name,
     label,
-    kind: name === project ? "project" : "platform",
+    kind: service.project === undefined ? "platform" : "project",
     state: status,
     detail,
     url,

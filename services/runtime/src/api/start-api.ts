@@ -7,10 +7,12 @@ import type { Logger } from "@platform/kernel/log";
 import type { RunningServices } from "../control/running-services.ts";
 import type { ScheduleRegistry } from "../control/schedule-registry.ts";
 import type { ServiceControl } from "../control/service-control.ts";
+import type { Projects } from "../projects/projects.ts";
 import { requireRead } from "./access.ts";
 import { describeConditions, describeFigures } from "./conditions.ts";
 import { createLogRoutes, readStreamFilter } from "./log-routes.ts";
 import { createLogStreams } from "./log-streams.ts";
+import { createProjectRoutes } from "./project-routes.ts";
 import { createScheduleRoutes } from "./schedule-routes.ts";
 import { createServiceRoutes, type RuntimeHints } from "./service-routes.ts";
 import { collectPlatform } from "./metrics.ts";
@@ -32,8 +34,7 @@ export interface RuntimeApiOptions {
   describeClock: () => string | undefined;
   /** Time of the last complete backup, epoch ms. */
   readLastBackup: () => number | undefined;
-  /** Short name of the project in the working directory, if it runs. */
-  project: string | undefined;
+  projects: Projects;
   hints: RuntimeHints;
   log: {
     /** Path of the file. */
@@ -70,13 +71,15 @@ export async function startApi(options: RuntimeApiOptions): Promise<void> {
     guard,
     logger: log,
   });
+  lifecycle.onDrain("joined terminals", () => options.projects.end(), "streams");
   lifecycle.onDrain("log streams", () => streams.close(), "streams");
   const api = service.createApi({
     title: "Runtime",
-    description: "Services, schedules and logs of a running `platform up`.",
+    description: "Services, projects, schedules and logs of a running `platform up`.",
     operation,
     routes: [
       ...createServiceRoutes({ ...options, onChange }),
+      ...createProjectRoutes({ ...options, listen: options.log.listen, onChange }),
       ...createScheduleRoutes(options.schedules, onChange),
       ...createLogRoutes({ path: options.log.path, findService }),
     ],

@@ -26,6 +26,8 @@ export interface ApiClientOptions {
   label: string;
   url: string;
   authorize: Authorize;
+  /** Time to wait for an answer; default 15 s. */
+  timeoutMs?: number;
 }
 
 /** Client of one service. */
@@ -38,7 +40,7 @@ export class ApiClient {
 
   /** Sends a request with a JSON body; resolves to the parsed response. Throws `ApiError`. */
   async call(method: Method, path: string, body?: unknown): Promise<Record<string, unknown>> {
-    const { label, url: base, authorize } = this.#options;
+    const { label, url: base, authorize, timeoutMs } = this.#options;
     const url = new URL(path, base);
     const text = body === undefined ? "" : JSON.stringify(body);
     const headers = {
@@ -46,7 +48,7 @@ export class ApiClient {
       ...authorize(method, url, text),
     };
     const init = { method, headers, ...(text === "" ? {} : { body: text }) };
-    const answer = await send(label, url, init);
+    const answer = await send(label, url, init, timeoutMs);
     const received = await answer.text();
     if (!answer.ok) throw new ApiError(explain(label, answer.status, received), answer.status);
     return received === "" ? {} : (JSON.parse(received) as Record<string, unknown>);
@@ -54,12 +56,17 @@ export class ApiClient {
 }
 
 /** Sends a request. Throws an error for the operator if the service does not respond. */
-export async function send(label: string, url: URL, init: RequestInit): Promise<Response> {
+export async function send(
+  label: string,
+  url: URL,
+  init: RequestInit,
+  timeoutMs = TIMEOUT_MS,
+): Promise<Response> {
   try {
-    return await fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) });
+    return await fetch(url, { ...init, signal: AbortSignal.timeout(timeoutMs) });
   } catch (error) {
     const isLate = error instanceof Error && error.name === "TimeoutError";
-    const reason = isLate ? `did not respond within ${TIMEOUT_MS / 1000} s` : "cannot be reached";
+    const reason = isLate ? `did not respond within ${timeoutMs / 1000} s` : "cannot be reached";
     throw new Error(
       `${label} ${reason} at ${url.origin}; see "${nameProgram("platform")} status"`,
       {

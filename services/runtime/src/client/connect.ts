@@ -2,6 +2,8 @@
 import { ACCESS_KEY, SECRET_KEY } from "../services/vault.ts";
 import { CLI_SECRET } from "../services/auth.ts";
 import { PULSE_TOKEN } from "../services/pulse.ts";
+import { RUNTIME_TOKEN } from "../services/runtime.ts";
+import { formatFolder } from "../data-folder/data-folder.ts";
 import { ApiClient, explain, send } from "./api-client.ts";
 import { createSigner } from "./sign-request.ts";
 import { findService, requireCredential, type Target } from "./target.ts";
@@ -31,6 +33,23 @@ export function connectMessaging(target: Target): ApiClient {
   const { url, label } = findService(target, "pulse", "messaging");
   const headers = { authorization: `Bearer ${requireCredential(target, PULSE_TOKEN)}` };
   return new ApiClient({ label, url, authorize: () => headers });
+}
+
+/** Connects to the API of the platform itself as the operator. */
+export function connectPlatform(target: Target): ApiClient {
+  const { api_url: url } = target.state;
+  if (url === undefined) {
+    throw new Error(
+      `the platform that runs with ${formatFolder(target.dataDir)} is of an earlier version: restart it with this one`,
+    );
+  }
+  const headers = { authorization: `Bearer ${requireCredential(target, RUNTIME_TOKEN)}` };
+  return new ApiClient({
+    label: "the platform",
+    url,
+    authorize: () => headers,
+    timeoutMs: 180_000,
+  });
 }
 
 async function fetchToken(label: string, url: string, secret: string): Promise<string> {

@@ -1,8 +1,8 @@
 // The platform that a command talks to, found by its data directory.
 import { quoteShell } from "@platform/kernel/config";
-import { resolve } from "node:path";
 import { readCredentials } from "../credentials/credentials.ts";
 import { explainFileError, formatCommand, formatFolder } from "../data-folder/data-folder.ts";
+import { findPlatforms, locatePlatform } from "../data-folder/platform-list.ts";
 import { readRunning, type RunningState, type ServiceState } from "../data-folder/running-file.ts";
 
 /** A running platform with its credentials. */
@@ -14,7 +14,7 @@ export interface Target {
 
 /** Finds the running platform. Throws an error that says how to start it. */
 export async function findTarget(data: string): Promise<Target> {
-  const dataDir = resolve(data);
+  const dataDir = locatePlatform(data);
   try {
     const state = readRunning(dataDir);
     if (state === undefined) throw explainStopped(dataDir);
@@ -27,8 +27,10 @@ export async function findTarget(data: string): Promise<Target> {
 /** The error of a command that needs a running platform. */
 export function explainStopped(dataDir: string): Error {
   const shown = quoteShell(formatFolder(dataDir));
+  const others = findPlatforms().map((one) => quoteShell(formatFolder(one.dataDir)));
+  const running = others.length === 0 ? "" : `; platforms run with ${others.join(", ")}`;
   return new Error(
-    `no platform is running with the data folder ${shown}: start it with "${formatCommand(dataDir, "up")}", or name its folder with --data`,
+    `no platform is running with the data folder ${shown}: start it with "${formatCommand(dataDir, "up")}", or name its folder with --data${running}`,
   );
 }
 

@@ -22,12 +22,13 @@ import { readRunning, type RunningState } from "../data-folder/running-file.ts";
 import { BACKUP_TOKEN } from "../services/backup.ts";
 import { formatListenerUrl, isReportOf, type ServiceEntry } from "../services/entry.ts";
 import { BACKED_UP } from "../services/index.ts";
+import { RECORDS_FILE } from "../projects/records.ts";
 import { addProjectDatabases } from "./project-databases.ts";
 
 /** Version of the data directory as a whole, in the manifest of its backups. */
 export const PLATFORM_DATA_FORMAT = 1;
 /** Files of the data directory that belong to no service that sends its own backup. */
-const OWN_FILES = ["credentials.env", "platform.json"];
+const OWN_FILES = ["credentials.env", "platform.json", RECORDS_FILE];
 /** Configuration of the gateway, and credentials of projects. */
 const FOLDERS = [
   { folder: "gate", file: /\.(?:json|pem|key|crt)$/ },

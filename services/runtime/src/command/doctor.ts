@@ -15,7 +15,7 @@ import { suggestStep } from "./status.ts";
 import { readRunning, type RunningState } from "../data-folder/running-file.ts";
 import { SERVICES } from "../services/index.ts";
 import { RUNTIME_LISTENER } from "../services/runtime.ts";
-import { findPortProblems } from "./ports.ts";
+import { findHeldPorts } from "../control/ports.ts";
 import { readStatus } from "../control/service-status.ts";
 
 const NODE_MAJOR = 26;
@@ -257,11 +257,8 @@ async function checkServices(
     return [{ level: "fail", text: `services: ${describeError(error)}`, remedy }];
   }
   if (state === undefined) {
-    const problems = await findPortProblems(
-      [...SERVICES, { listeners: [RUNTIME_LISTENER] }],
-      addresses,
-    );
-    const taken = problems.map((text): Finding => ({ level: "fail", text: `port: ${text}` }));
+    const held = await findHeldPorts([...SERVICES, { listeners: [RUNTIME_LISTENER] }], addresses);
+    const taken = held.map(({ message }): Finding => ({ level: "fail", text: `port: ${message}` }));
     const free: Finding = { level: "ok", text: "ports: all are free" };
     return [
       {

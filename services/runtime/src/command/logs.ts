@@ -1,13 +1,14 @@
 // `platform logs`: the log of all services or one, from the data directory.
 import { existsSync } from "node:fs";
 import { open, readFile, stat } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LogLevel } from "@platform/kernel/log";
 import { createLogFilter, formatReadable, parseLogEvent } from "../control/log-line.ts";
 import { explainFileError, formatFolder } from "../data-folder/data-folder.ts";
+import { locatePlatform } from "../data-folder/platform-list.ts";
 import { readRunning } from "../data-folder/running-file.ts";
-import { findProject } from "../project/project.ts";
+import { getProjectData } from "../projects/records.ts";
 import { findEntry } from "../services/index.ts";
 import { ROTATED_FILES } from "../supervisor/log-file.ts";
 
@@ -34,7 +35,7 @@ type Format = (line: string) => string | undefined;
 
 /** Prints the last lines, and new ones with `follow` until the command is interrupted. */
 export async function runLogs(options: LogsOptions): Promise<void> {
-  const dataDir = resolve(options.data);
+  const dataDir = locatePlatform(options.data);
   const path = join(dataDir, options.access ? ACCESS_FILE : LOG_FILE);
   if (!existsSync(path)) {
     throw new Error(
@@ -82,12 +83,13 @@ function createFormat({ data, service, level, access, json }: LogsOptions): Form
   };
 }
 
-// Also the project, whose log can be read when the platform is stopped.
+// Also projects, whose log can be read when the platform is stopped.
 function findSource(word: string, data: string): { name: string; label: string } {
-  const project = findProject(process.cwd(), []);
-  const running = readRunning(resolve(data))?.services.find(({ name }) => name === word);
+  const dataDir = locatePlatform(data);
+  const running = readRunning(dataDir)?.services.find(({ name }) => name === word);
   if (running !== undefined) return running;
-  return project?.name === word ? { name: word, label: word } : findEntry(word, "logs");
+  const isProject = existsSync(getProjectData(dataDir, word)) && /^[a-z][a-z0-9-]*$/.test(word);
+  return isProject ? { name: word, label: word } : findEntry(word, "logs");
 }
 
 function formatAccess(event: Readonly<Record<string, unknown>>): string {

@@ -1,9 +1,10 @@
 // `platform migrate`: the state of a service's databases, pending migrations, new files.
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { declared, nameNextMigration, parseMigrationName } from "@platform/service/host";
 import { registerServiceFiles } from "../language/load-hooks.ts";
+import { chooseProjectData } from "./project-data.ts";
 import { describeMissing, MAIN_FILE } from "./run.ts";
 
 const FOLDER = "migrations";
@@ -52,6 +53,7 @@ export function runMigrateNew(name: string): number {
 async function loadService(file = MAIN_FILE): Promise<void> {
   const path = resolve(file);
   if (!existsSync(path)) throw new Error(describeMissing(file));
+  chooseProjectData(dirname(path));
   registerServiceFiles();
   await import(pathToFileURL(path).href);
   if (declared.databases.length === 0) throw new Error(`${file} declares no database`);

@@ -7,6 +7,7 @@ import { declared, runDeclaredService } from "@platform/service/host";
 import { CompileError } from "../language/source-problem.ts";
 import { registerServiceFiles } from "../language/load-hooks.ts";
 import { MAIN_FILE } from "../project/project.ts";
+import { chooseProjectData } from "./project-data.ts";
 import { watchService } from "../watch/watch.ts";
 
 /** What is being written is not for others. */
@@ -25,6 +26,7 @@ export interface RunOptions {
 export async function runRun({ file = MAIN_FILE, watch }: RunOptions): Promise<number> {
   const path = resolve(file);
   if (!existsSync(path)) throw new Error(describeMissing(file));
+  chooseProjectData(dirname(path));
   if (watch) {
     const write = (line: string): boolean => process.stderr.write(line);
     return watchService({ file: path, write, hostByDefault: HOST });

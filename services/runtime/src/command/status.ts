@@ -1,14 +1,14 @@
 // `platform status`: the state of each service.
-import { resolve } from "node:path";
 import { readRunning } from "../data-folder/running-file.ts";
 import { formatCommand } from "../data-folder/data-folder.ts";
+import { locatePlatform } from "../data-folder/platform-list.ts";
 import { explainStopped } from "../client/target.ts";
 import { readStatus, type ServiceStatus } from "../control/service-status.ts";
 import { formatTextTable } from "./text-table.ts";
 
 /** Prints a table, or JSON; exit code 1 unless every service is up. */
 export async function runStatus(options: { data: string; json: boolean }): Promise<number> {
-  const dataDir = resolve(options.data);
+  const dataDir = locatePlatform(options.data);
   const state = readRunning(dataDir);
   if (state === undefined) throw explainStopped(dataDir);
   const services = await Promise.all(state.services.map(readStatus));

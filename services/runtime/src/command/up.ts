@@ -10,7 +10,9 @@ import { every, systemClock } from "@platform/kernel/time";
 import { formatBanner, formatBannerJson, type BannerService } from "../banner.ts";
 import { RunningServices } from "../control/running-services.ts";
 import { ScheduleRegistry } from "../control/schedule-registry.ts";
+import { choosePorts, findHeldPorts, leaveDefaultPort } from "../control/ports.ts";
 import { ServiceControl } from "../control/service-control.ts";
+import { createPart, METRICS_TOKEN } from "../control/service-part.ts";
 import { loadCredentials } from "../credentials/credentials.ts";
 import {
   explainFileError,
@@ -21,6 +23,7 @@ import {
   type DataFolder,
 } from "../data-folder/data-folder.ts";
 import { readLastBackup } from "../data-folder/last-backup.ts";
+import { listPlatform } from "../data-folder/platform-list.ts";
 import { removeRunning, type RunningState } from "../data-folder/running-file.ts";
 import { formatIndexPage } from "../index-page.ts";
 import { formatScrapeConfig } from "../scrape-config.ts";
@@ -36,8 +39,12 @@ import { describeSignIn } from "../services/auth.ts";
 import { checkConsole, formatConsoleUrl } from "../services/console.ts";
 import { getIndexPath } from "../services/gate.ts";
 import { wireIdentity } from "../services/identity.ts";
-import { IS_BUILT, selectServices, SERVICES } from "../services/index.ts";
+import { IS_BUILT, selectServices } from "../services/index.ts";
 import { RUNTIME_KEY, RUNTIME_LISTENER, RUNTIME_TOKEN } from "../services/runtime.ts";
+import { createProjectEntry } from "../projects/entry.ts";
+import { selectInherited } from "../projects/environment.ts";
+import { Projects } from "../projects/projects.ts";
+import { TAKEN_NAMES } from "../projects/taken-names.ts";
 import { findProject } from "../project/project.ts";
 import { watchClock, type ClockWatch } from "../supervisor/clock-watch.ts";
 import { endFormerRun } from "../supervisor/former-run.ts";
@@ -47,9 +54,7 @@ import { isSchedulesMessage, type RunCommand } from "../watch/messages.ts";
 import { buildConsole, buildServices, type BuildOptions } from "./background-build.ts";
 import { LOG_FILE } from "./logs.ts";
 import { createOutput, type Output } from "./output.ts";
-import { choosePorts, leaveDefaultPort, probePorts } from "./ports.ts";
-import { createProjectEntry, PROJECT_KEY } from "./project-entry.ts";
-import { createPart, METRICS_TOKEN } from "./service-part.ts";
+import { explainHeldPorts } from "./held-ports.ts";
 
 const TOUCH_MS = 60_000;
 
@@ -59,6 +64,8 @@ export interface UpOptions {
   data: string;
   /** Public domain; undefined on a machine without one. */
   domain: string | undefined;
+  /** True for a platform beside others: default ports that are taken are replaced by free ones. */
+  alone: boolean;
   /** Address at which browsers open the console; undefined derives it. */
   consoleUrl: string | undefined;
   /** Databases start without what they have lost. */
@@ -76,8 +83,8 @@ export async function runUp(options: UpOptions): Promise<never> {
   const startedMs = systemClock.monotonicMs();
   const { version, drainTimeoutMs, domain, consoleUrl } = options;
   // The project is described before the platform runs, and prepared when the services that it uses do.
-  let running: RunningServices | undefined;
-  const entries = findEntries(options.only, () => running!.state);
+  const late: Late = {};
+  const entries = findEntries(options.only, late);
   const addresses = new Map(options.addresses);
   const consoleNotes = checkConsole({ addresses, consoleUrl, domain }, entries);
   const dataDir = resolve(options.data);
@@ -87,11 +94,7 @@ export async function runUp(options: UpOptions): Promise<never> {
     removeRunning(dataDir);
     await endFormerRun(dataDir);
   }
-  const listening = [...entries, { listeners: [RUNTIME_LISTENER] }];
-  // Services that are selected do not depend on the port of another platform's API.
-  if (options.only.length > 0) await leaveDefaultPort(RUNTIME_LISTENER, addresses);
-  await probePorts(listening, addresses);
-  await choosePorts(listening, addresses);
+  await openPorts(entries, options, addresses);
   const folder = await openDataFolder(dataDir, { version, nowMs: systemClock.now(), lock });
   const secure = new Set<string>();
   const shared = { dataDir, addresses, secure, domain, consoleUrl, running: entries };
@@ -99,91 +102,170 @@ export async function runUp(options: UpOptions): Promise<never> {
   notes.push(...consoleNotes);
   const output = createOutput(options, join(dataDir, LOG_FILE));
   const { logger } = output.log;
-  return runService({ service: "platform", version, logger, drainTimeoutMs }, async (lifecycle) => {
-    void output.closed.then(() => lifecycle.stop("the standard output was closed"));
-    const onChange = (state: RunningState): void => writeOverviews(state, context);
-    running = new RunningServices({ folder: dataDir, version, entries, logger, onChange });
-    const states = running;
-    const release = (): Promise<void> => {
-      states.close();
-      folder.release();
-      return output.settle();
-    };
-    lifecycle.onDrain("data folder", release, "database");
-    const describeClock = superviseClock(lifecycle, folder, output.log);
-    const lines = new Map<string, BannerService>();
-    const progress = createProgress(options.json, entries);
-    const schedules = new ScheduleRegistry((service, name) => {
-      const command: RunCommand = { type: "run_schedule", name };
-      parts.find(({ entry }) => entry.name === service)?.part.send(command);
-    });
-    const parts: Part[] = entries.map((entry) => {
-      const part = createPart(entry, context, options, output.log, {
-        onReady: (listeners, pid) => {
-          if (listeners[0]?.name === "https") secure.add(entry.name);
-          states.setReady(entry, listeners, pid);
-          lines.set(entry.name, describeService(entry, context, listeners, pid));
-          progress(entry);
-        },
-        onFailure: (failure) => {
-          schedules.suspend(entry.name);
-          states.setFailed(entry, failure);
-        },
-        onMessage: (message) => {
-          if (isSchedulesMessage(message)) schedules.note(entry.name, message.schedules);
-        },
-      });
-      lifecycle.onDrain(entry.label, (drain) => part.stop(drain.remainingMs()));
-      return { entry, part };
-    });
-    const control = new ServiceControl({
-      processes: new Map(parts.map(({ entry, part }) => [entry.name, part])),
-      states,
-      drainTimeoutMs,
-      onStopped: (name) => schedules.suspend(name),
-    });
-    // A second signal exits immediately: the services must not stay behind.
-    process.once("exit", () => parts.forEach(({ part }) => part.kill()));
-    try {
-      const [started] = await Promise.all([
-        startParts(parts, context, lifecycle),
-        serveApi({
-          context,
-          states,
-          control,
-          schedules,
-          output,
-          lifecycle,
-          version,
-          describeClock,
-        }),
-      ]);
-      notes.push(...started);
-    } catch (error) {
-      output.log.release(lifecycle.stopping.aborted ? "warnings" : "all");
-      throw explainFileError(error, dataDir);
-    }
-    if (lifecycle.stopping.aborted) return;
-    lifecycle.onReady(() => {
-      const banner = {
-        version,
-        dataDir: context.dataDirShown,
-        durationMs: systemClock.monotonicMs() - startedMs,
-        services: entries.toReversed().map(({ name }) => lines.get(name)!),
-        consoleUrl: lines.has("gate") ? formatConsoleUrl(context) : undefined,
-        signIn: isRunning("auth", context) ? (describeSignIn(context) ?? "") : "",
-        apiUrl: formatUrl(getAddress(context, RUNTIME_KEY)),
-        trials: entries.toReversed().flatMap((entry) => entry.trials(context)),
-        notes,
-      };
-      output.write(
-        options.json ? formatBannerJson(banner) : formatBanner(banner, output.hasColours),
-      );
-      output.log.release("warnings");
-    });
-    // Not before: a build takes processor time from the starting services.
-    void buildMissing(lines.has("gate"), { lifecycle, logger });
+  const supervised = { options, context, secure, notes, output, folder, late, startedMs };
+  return runService({ service: "platform", version, logger, drainTimeoutMs }, (lifecycle) =>
+    supervise(lifecycle, supervised),
+  );
+}
+
+/** Parts that exist only when the platform runs. */
+interface Late {
+  states?: RunningServices;
+  projects?: Projects;
+}
+
+interface Supervised {
+  options: UpOptions;
+  context: EntryContext;
+  /** That of the context. */
+  secure: Set<string>;
+  notes: string[];
+  output: Output;
+  folder: DataFolder;
+  late: Late;
+  startedMs: number;
+}
+
+async function supervise(lifecycle: Lifecycle, supervised: Supervised): Promise<void> {
+  const { options, context, notes, output, folder, late } = supervised;
+  const { running: entries, dataDir } = context;
+  const { logger } = output.log;
+  void output.closed.then(() => lifecycle.stop("the standard output was closed"));
+  const states = openStates(lifecycle, supervised);
+  const describeClock = superviseClock(lifecycle, folder, output.log);
+  const lines = new Map<string, BannerService>();
+  const processes = new Map<string, SupervisedProcess>();
+  const schedules = new ScheduleRegistry((service, name) => {
+    const command: RunCommand = { type: "run_schedule", name };
+    processes.get(service)?.send(command);
   });
+  const progress = createProgress(options.json, entries);
+  const start = createStarter(supervised, { states, schedules }, (entry, listeners, pid) => {
+    lines.set(entry.name, describeService(entry, context, listeners, pid));
+    progress(entry);
+  });
+  const { drainTimeoutMs } = options;
+  const hosting = { context, states, schedules, processes, logger, drainTimeoutMs };
+  const projects = new Projects({ ...hosting, createPart: start });
+  Object.assign(late, { states, projects });
+  const parts: Part[] = entries.map((entry) => {
+    const part = start(entry, context);
+    processes.set(entry.name, part);
+    if (entry.project !== undefined) projects.adopt(entry, part);
+    lifecycle.onDrain(entry.label, (drain) => part.stop(drain.remainingMs()));
+    return { entry, part };
+  });
+  lifecycle.onDrain("projects", (drain) => projects.stop(drain.remainingMs()));
+  const onStopped = (name: string): void => schedules.suspend(name);
+  const control = new ServiceControl({ processes, states, drainTimeoutMs, onStopped });
+  // A second signal exits immediately: the services must not stay behind.
+  process.once("exit", () => processes.forEach((part) => part.kill()));
+  try {
+    const { version } = options;
+    const api = { context, states, control, schedules, projects, output, lifecycle, version };
+    const [started] = await Promise.all([
+      startParts(parts, context, lifecycle),
+      serveApi({ ...api, describeClock }),
+    ]);
+    notes.push(...started);
+  } catch (error) {
+    output.log.release(lifecycle.stopping.aborted ? "warnings" : "all");
+    throw explainFileError(error, dataDir);
+  }
+  if (lifecycle.stopping.aborted) return;
+  notes.push(...projects.open());
+  lifecycle.onReady(() => writeBanner(supervised, lines));
+  // Not before: a build takes processor time from the starting services.
+  void buildMissing(lines.has("gate"), { lifecycle, logger });
+}
+
+// Before the data folder exists: an error must not leave one behind.
+async function openPorts(
+  entries: readonly ServiceEntry[],
+  { only, alone }: UpOptions,
+  addresses: Map<string, ListenAddress>,
+): Promise<void> {
+  const listening = [...entries, { listeners: [RUNTIME_LISTENER] }];
+  // Services that are selected do not depend on the port of another platform's API.
+  if (only.length > 0) await leaveDefaultPort(RUNTIME_LISTENER, addresses);
+  if (alone) {
+    for (const { listeners } of listening) {
+      for (const listener of listeners) await leaveDefaultPort(listener, addresses);
+    }
+  }
+  const held = await findHeldPorts(listening, addresses);
+  if (held.length > 0) throw await explainHeldPorts(held);
+  await choosePorts(listening, addresses);
+}
+
+function openStates(lifecycle: Lifecycle, supervised: Supervised): RunningServices {
+  const { context, folder, output, options } = supervised;
+  const { dataDir } = context;
+  const states = new RunningServices({
+    folder: dataDir,
+    version: options.version,
+    entries: context.running,
+    apiUrl: formatUrl(getAddress(context, RUNTIME_KEY)),
+    logger: output.log.logger,
+    onChange: (state) => writeOverviews(state, context),
+  });
+  const unlist = listPlatform(dataDir);
+  const release = (): Promise<void> => {
+    unlist();
+    states.close();
+    folder.release();
+    return output.settle();
+  };
+  lifecycle.onDrain("data folder", release, "database");
+  return states;
+}
+
+/** Creates processes of services; `onReady` is called when one has started. */
+function createStarter(
+  { options, output, late, secure }: Supervised,
+  { states, schedules }: { states: RunningServices; schedules: ScheduleRegistry },
+  onReady: (entry: ServiceEntry, listeners: readonly ListenerReport[], pid: number) => void,
+) {
+  return (entry: ServiceEntry, context: EntryContext): SupervisedProcess =>
+    createPart(entry, context, options, output.log, {
+      onReady: (listeners, pid) => {
+        if (listeners[0]?.name === "https") secure.add(entry.name);
+        states.setReady(entry, listeners, pid);
+        onReady(entry, listeners, pid);
+        if (entry.name === "gate") void late.projects?.publish();
+      },
+      onFailure: (failure) => {
+        schedules.suspend(entry.name);
+        states.setFailed(entry, failure);
+      },
+      onRefused: (reason) => {
+        schedules.suspend(entry.name);
+        states.setRefused(entry.name, reason);
+      },
+      onMessage: (message) => {
+        if (isSchedulesMessage(message)) schedules.note(entry.name, message.schedules);
+      },
+    });
+}
+
+function writeBanner(
+  { options, context, notes, output, startedMs }: Supervised,
+  lines: ReadonlyMap<string, BannerService>,
+): void {
+  const entries = context.running.toReversed();
+  const banner = {
+    version: options.version,
+    dataDir: context.dataDirShown,
+    durationMs: systemClock.monotonicMs() - startedMs,
+    services: entries.map(({ name }) => lines.get(name)!),
+    consoleUrl: lines.has("gate") ? formatConsoleUrl(context) : undefined,
+    signIn: isRunning("auth", context) ? (describeSignIn(context) ?? "") : "",
+    apiUrl: formatUrl(getAddress(context, RUNTIME_KEY)),
+    trials: entries.flatMap((entry) => entry.trials(context)),
+    notes,
+  };
+  output.write(options.json ? formatBannerJson(banner) : formatBanner(banner, output.hasColours));
+  output.log.release("warnings");
 }
 
 // One after the other, beside the services.
@@ -200,6 +282,7 @@ interface ApiParts {
   states: RunningServices;
   control: ServiceControl;
   schedules: ScheduleRegistry;
+  projects: Projects;
   output: Output;
   lifecycle: Lifecycle;
   version: string;
@@ -223,7 +306,6 @@ async function serveApi({ context, output, ...parts }: ApiParts): Promise<void> 
     }),
     token: context.credentials[RUNTIME_TOKEN] ?? "",
     readLastBackup: () => readLastBackup(context.dataDir),
-    project: context.running.find(({ listeners }) => listeners[0]?.key === PROJECT_KEY)?.name,
     hints: {
       credentials: context.credentialsShown,
       share: formatCommand(context.dataDir, "share 3000"),
@@ -237,21 +319,23 @@ async function serveApi({ context, output, ...parts }: ApiParts): Promise<void> 
 }
 
 // The gateway starts last: it routes to all others. Bun cannot load service files.
-function findEntries(
-  only: readonly string[],
-  readState: () => RunningState,
-): readonly ServiceEntry[] {
+function findEntries(only: readonly string[], late: Late): readonly ServiceEntry[] {
   const isNode = process.versions["bun"] === undefined;
-  const taken = SERVICES.flatMap(({ name, label }) => [name, label]);
-  const project = isNode ? findProject(process.cwd(), taken) : undefined;
+  const project = isNode ? findProject(process.cwd(), TAKEN_NAMES) : undefined;
   if (project === undefined) return selectServices(only);
-  const entry = createProjectEntry(project, readState);
-  const isSelected = only.length === 0 || only.includes(project.name);
-  const others = only.filter((name) => name !== project.name);
+  const { name } = project;
+  const entry = createProjectEntry(project, {
+    kind: "own",
+    readState: () => late.states!.state,
+    inherit: () => selectInherited(process.env, process.env),
+    ownsFormerData: () => late.projects!.ownsFormerData({ name, folder: "", kind: "own" }),
+  });
+  const isSelected = only.length === 0 || only.includes(name);
+  const others = only.filter((word) => word !== name);
   const selected = only.length > 0 && others.length === 0 ? [] : selectServices(others);
   if (!isSelected) return selected;
-  const gateway = selected.filter(({ name }) => name === "gate");
-  return [...selected.filter(({ name }) => name !== "gate"), entry, ...gateway];
+  const gateway = selected.filter((service) => service.name === "gate");
+  return [...selected.filter((service) => service.name !== "gate"), entry, ...gateway];
 }
 
 async function createContext(

@@ -21,6 +21,8 @@ export class RunningServices {
     folder: string;
     version: string;
     entries: readonly ServiceEntry[];
+    /** Address of the platform's own API. */
+    apiUrl: string;
     logger: Logger;
     /** Called after each change, to update other files. */
     onChange: (state: RunningState) => void;
@@ -32,14 +34,8 @@ export class RunningServices {
       pid: process.pid,
       version: options.version,
       started_at: new Date().toISOString(),
-      services: options.entries.map(({ name, label }) => ({
-        name,
-        label,
-        state: "starting",
-        url: "",
-        listeners: [],
-        restarts: 0,
-      })),
+      api_url: options.apiUrl,
+      services: options.entries.map(describeStart),
     };
     this.#write();
   }
@@ -47,6 +43,18 @@ export class RunningServices {
   /** States of all services. */
   get state(): RunningState {
     return this.#state;
+  }
+
+  /** Adds a service that starts. */
+  add(entry: ServiceEntry): void {
+    this.#state.services = [...this.#state.services, describeStart(entry)];
+    this.#write();
+  }
+
+  /** Removes a service. */
+  remove(name: string): void {
+    this.#state.services = this.#state.services.filter((service) => service.name !== name);
+    this.#write();
   }
 
   /** Records that a service is ready. */
@@ -81,6 +89,11 @@ export class RunningServices {
     this.#change(name, state === "stopped" ? { state, pid: undefined, url: "" } : { state });
   }
 
+  /** Records that a service has ended, and why it is not started again. */
+  setRefused(name: string, reason: string): void {
+    this.#change(name, { state: "stopped", pid: undefined, url: "", last_failure: reason });
+  }
+
   /** Removes the file. */
   close(): void {
     removeRunning(this.#folder);
@@ -102,4 +115,16 @@ export class RunningServices {
       this.#logger.warn("cannot write the state for platform status", { error });
     }
   }
+}
+
+function describeStart({ name, label, project }: ServiceEntry): ServiceState {
+  return {
+    name,
+    label,
+    state: "starting",
+    url: "",
+    listeners: [],
+    restarts: 0,
+    ...(project === undefined ? {} : { project }),
+  };
 }

@@ -40,6 +40,11 @@ export class ScheduleRegistry {
     this.#schedules.set(service, suspended);
   }
 
+  /** Forgets the schedules of a service that is no part of the platform any more. */
+  remove(service: string): void {
+    this.#schedules.delete(service);
+  }
+
   /** All schedules. */
   list(): KnownSchedule[] {
     return [...this.#schedules.values()].flat();

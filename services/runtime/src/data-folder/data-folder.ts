@@ -107,6 +107,11 @@ export async function findLockHolder(
   }
 }
 
+/** True if a platform has used the directory. */
+export function isUsedFolder(path: string): boolean {
+  return existsSync(join(path, MARKER));
+}
+
 /** A folder as a user would type it. */
 export function formatFolder(path: string): string {
   const short = relative(process.cwd(), path);

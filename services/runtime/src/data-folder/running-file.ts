@@ -21,11 +21,15 @@ const serviceSchema = z.object({
   restarts: z.number(),
   /** The last exit and the output before it. */
   last_failure: z.string().optional(),
+  /** Set for a project: its absolute folder, and the reason for which it runs. */
+  project: z.object({ folder: z.string(), kind: z.enum(["own", "kept", "joined"]) }).optional(),
 });
 const runningSchema = z.object({
   pid: z.number(),
   version: z.string(),
   started_at: z.string(),
+  /** Address of the platform's own API. */
+  api_url: z.string().optional(),
   services: z.array(serviceSchema),
 });
 

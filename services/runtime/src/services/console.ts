@@ -48,10 +48,10 @@ export function checkConsole(context: Place, entries: readonly ServiceEntry[]): 
       `--console-url: on the gateway's listener the console would take ${hostname} from all routes; ${other}`,
     );
   }
-  for (const { label, routes } of entries) {
-    const isTaken = routes.some(
-      ({ subdomain }) => subdomain !== undefined && formatHost(subdomain, context) === hostname,
-    );
+  for (const { name, label, project, routes } of entries) {
+    const hosts = routes.flatMap(({ subdomain }) => subdomain ?? []);
+    if (project !== undefined) hosts.push(name);
+    const isTaken = hosts.some((host) => formatHost(host, context) === hostname);
     if (isTaken)
       throw new Error(
         `--console-url: ${hostname} is the host of ${label}, whose pages could act as the console; ${other}`,

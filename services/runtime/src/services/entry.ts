@@ -1,6 +1,7 @@
 // Description of a service for `platform up`.
 import { formatAddress, type ListenAddress } from "@platform/kernel/config";
 import type { ListenerReport } from "@platform/kernel/lifecycle";
+import type { Launch } from "../supervisor/supervised-process.ts";
 
 /** A listener with a configurable address. */
 interface ListenerEntry {
@@ -84,8 +85,12 @@ export interface ServiceEntry {
   needsReady?: boolean;
   /** Prepares files before the service starts; returns notes for the operator. */
   prepare?: (context: EntryContext) => Promise<string[]>;
-  /** Arguments and environment of its process. */
-  configure: (context: EntryContext) => { args: string[]; env: Record<string, string> };
+  /** Set for a project: its absolute folder, and the reason for which it runs. */
+  project?: { folder: string; kind: "own" | "kept" | "joined" };
+  /** The reason why a message of its process is not understood, which ends the process; undefined if it is. */
+  refuse?: (message: unknown) => string | undefined;
+  /** The launch of its process; called before each start. */
+  configure: (context: EntryContext) => Launch;
   /** The rest of its line in the banner. */
   describe: (context: EntryContext, listeners: readonly ListenerReport[]) => string;
   trials: (context: EntryContext) => Trial[];

@@ -17,7 +17,8 @@ import { wireConsole, wireIdentity } from "./identity.ts";
 
 /** The largest value that the gateway accepts. */
 const BODY_BYTES_MAX = 1024 ** 4;
-const TOKEN = "PLATFORM_GATE_AUTH_TOKEN";
+/** Environment variable of the operator's token. */
+export const GATE_TOKEN = "PLATFORM_GATE_AUTH_TOKEN";
 
 /** The gateway. */
 export const gateEntry: ServiceEntry = {
@@ -43,7 +44,7 @@ export const gateEntry: ServiceEntry = {
   ],
   probes: "http",
   after: ["hello", "auth", "vault", "pulse", "notify", "tunnel"],
-  credentials: [TOKEN, CONSOLE_SECRET],
+  credentials: [GATE_TOKEN, CONSOLE_SECRET],
   routes: [],
   requires: ["hello"],
   prepare: prepareConfig,
@@ -52,7 +53,7 @@ export const gateEntry: ServiceEntry = {
     env: {
       PLATFORM_GATE_ADDR: formatAddress(getAddress(context, "gateway_addr")),
       PLATFORM_GATE_INDEX_FILE: getIndexPath(context),
-      [TOKEN]: context.credentials[TOKEN] ?? "",
+      [GATE_TOKEN]: context.credentials[GATE_TOKEN] ?? "",
       PLATFORM_GATE_CONSOLE_ADDR: isConsoleShared(context)
         ? "shared"
         : formatAddress(getAddress(context, CONSOLE_KEY)),
@@ -71,7 +72,7 @@ export const gateEntry: ServiceEntry = {
       { command: `curl ${host}/hello`, meaning: "forwarded to the sample in examples/hello" },
       { command: `curl -N ${host}/hello/events`, meaning: "a stream of events" },
       {
-        command: `(. ${source}; curl -H "Authorization: Bearer $${TOKEN}" ${host}/api/v1/routes)`,
+        command: `(. ${source}; curl -H "Authorization: Bearer $${GATE_TOKEN}" ${host}/api/v1/routes)`,
         meaning: "list the routes as operator",
       },
     ];

@@ -11,7 +11,7 @@ export const OWNER_VARIABLE = "PLATFORM_SUPERVISOR_DATA";
  * or another installation.
  */
 const MAIN =
-  /[/\\](?:services[/\\][a-z]+[/\\]src[/\\]main\.ts|dist[/\\]services[/\\][^/\\]+[/\\][a-z]+\.js|examples[/\\]hello[/\\]main\.ts|src[/\\]watch[/\\]supervised\.ts)$/;
+  /[/\\](?:services[/\\][a-z]+[/\\]src[/\\]main\.ts|dist[/\\]services[/\\][^/\\]+[/\\][a-z]+\.js|examples[/\\]hello[/\\]main\.ts|supervised\.[jt]s)$/;
 
 /** Longer than the drain of a service whose supervisor has exited. */
 const DRAIN_MS = 10_000;

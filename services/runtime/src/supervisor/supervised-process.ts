@@ -14,9 +14,21 @@ import { readLines } from "./line-splitter.ts";
 const READY_TIMEOUT_MS = 90_000;
 // A service ends within a second after its drain deadline; this bound is for one that hangs.
 const KILL_GRACE_MS = 3000;
+const REFUSED_STOP_MS = 5_000;
 /** Consecutive failures that are reported as a loop. */
 const LOOP_FAILURES = 4;
 const ERROR_CHARACTERS_MAX = 500;
+
+/** A start of a process. */
+export interface Launch {
+  args: readonly string[];
+  env: Record<string, string>;
+  /** Another module than `main`, as file URL. */
+  main?: string;
+  cwd?: string;
+  /** Variables besides `env`; default: those of this process. */
+  inherited?: Readonly<Record<string, string>>;
+}
 
 /** Options of {@link createSupervisedProcess}. */
 export interface SupervisedProcessOptions {
@@ -26,7 +38,7 @@ export interface SupervisedProcessOptions {
   /** File URL of the module. */
   main: string;
   /** Called before each start. */
-  configure: () => { args: string[]; env: Record<string, string> };
+  configure: () => Launch;
   /** Called with each line of output. */
   onLine: (line: string) => void;
   /** Called when the process is ready, also after a restart. */
@@ -35,6 +47,10 @@ export interface SupervisedProcessOptions {
   onFailure?: (failure: Failure) => void;
   /** Called with messages of the process other than those of its lifecycle. */
   onMessage?: (message: unknown) => void;
+  /** The reason why a message is not understood; undefined if it is. */
+  refuse?: (message: unknown) => string | undefined;
+  /** Called when the process was ended because of a message that is not understood. It is not started again. */
+  onRefused?: (reason: string) => void;
   logger: Logger;
   clock: Clock;
   /** Startup timeout in ms; default 90 000. */
@@ -86,8 +102,8 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
   let proven = false;
 
   function launch(): void {
-    const { args, env } = options.configure();
-    const child = spawnProcess(options.main, args, env);
+    const launched = options.configure();
+    const child = spawnProcess(launched.main ?? options.main, launched);
     current = child;
     const startedMs = clock.monotonicMs();
     const running: State = { kind: "running", child, startedMs, ready: false };
@@ -104,6 +120,12 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     readLines(child.stdout!, onLine);
     readLines(child.stderr!, onLine);
     child.on("message", (message) => {
+      const refusal = options.refuse?.(message);
+      if (refusal !== undefined) {
+        clearTimeout(timer);
+        endRefused(running, refusal);
+        return;
+      }
       if (!isServiceMessage(message)) {
         options.onMessage?.(message);
         return;
@@ -115,16 +137,20 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
       options.onReady(message.listeners, message.pid);
       starting.resolve();
     });
-    let ended = false;
-    const handleEnd = (outcome: string): void => {
-      if (ended) return;
-      ended = true;
+    onEnd(child, (outcome) => {
       clearTimeout(timer);
       handleExit(running, outcome);
-    };
-    child.on("error", (error) => handleEnd(error.message));
-    // "exit" is emitted before the last lines are read; they are still delivered.
-    child.on("exit", (code, signal) => handleEnd(signal ?? `exit code ${code}`));
+    });
+  }
+
+  // Another start would have the same outcome.
+  function endRefused(running: Extract<State, { kind: "running" }>, reason: string): void {
+    if (state !== running) return;
+    state = { kind: "stopped" };
+    logger.error("refused", { part: name, reason });
+    starting.reject(new Error(`${name}: ${reason}`));
+    ending = endChild(running.child, REFUSED_STOP_MS, logger, name);
+    options.onRefused?.(reason);
   }
 
   function handleExit(running: Extract<State, { kind: "running" }>, outcome: string): void {
@@ -138,19 +164,7 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     failures = ranMs >= STABLE_RUN_MS ? 1 : failures + 1;
     const delayMs = computeBackoffMs(failures);
     const reason = lastError === "" ? outcome : `${outcome}: ${lastError}`;
-    logger.warn("exited unexpectedly; restarting", {
-      part: name,
-      outcome: reason,
-      restart_in_ms: delayMs,
-    });
-    if (failures === LOOP_FAILURES) {
-      logger.error("keeps exiting; the other services continue", {
-        part: name,
-        failures,
-        outcome: reason,
-        remedy: `correct what its last error names: ${options.logCommand}; it is started again after up to ${LONGEST_MS / 1000} s each time`,
-      });
-    }
+    reportExit(options, { reason, failures, restartInMs: delayMs });
     state = { kind: "waiting", timer: setTimeout(launch, delayMs) };
     options.onFailure?.({ reason, failures, restartInMs: delayMs });
   }
@@ -183,6 +197,32 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
   };
 }
 
+function onEnd(child: ChildProcess, callback: (outcome: string) => void): void {
+  let ended = false;
+  const end = (outcome: string): void => {
+    if (ended) return;
+    ended = true;
+    callback(outcome);
+  };
+  child.on("error", (error) => end(error.message));
+  // "exit" is emitted before the last lines are read; they are still delivered.
+  child.on("exit", (code, signal) => end(signal ?? `exit code ${code}`));
+}
+
+function reportExit(
+  { name, logger, logCommand }: SupervisedProcessOptions,
+  { reason, failures, restartInMs }: Failure,
+): void {
+  const part = { part: name, outcome: reason };
+  logger.warn("exited unexpectedly; restarting", { ...part, restart_in_ms: restartInMs });
+  if (failures !== LOOP_FAILURES) return;
+  logger.error("keeps exiting; the other services continue", {
+    ...part,
+    failures,
+    remedy: `correct what its last error names: ${logCommand}; it is started again after up to ${LONGEST_MS / 1000} s each time`,
+  });
+}
+
 // `start` may never be called: the rejection must not count as unhandled.
 function createStart(): PromiseWithResolvers<void> {
   const start = Promise.withResolvers<void>();
@@ -207,13 +247,13 @@ function readError(line: string): string | undefined {
 // supervisor dies, the IPC channel closes and the service drains.
 function spawnProcess(
   main: string,
-  args: readonly string[],
-  env: Record<string, string>,
+  { args, env, cwd, inherited = process.env as Record<string, string> }: Launch,
 ): ChildProcess {
   return spawn(process.execPath, [fileURLToPath(main), ...args], {
     stdio: ["ignore", "pipe", "pipe", "ipc"],
     detached: process.platform !== "win32",
-    env: { ...process.env, ...env, [SUPERVISED_VARIABLE]: "1", PLATFORM_LOG_FORMAT: "json" },
+    ...(cwd === undefined ? {} : { cwd }),
+    env: { ...inherited, ...env, [SUPERVISED_VARIABLE]: "1", PLATFORM_LOG_FORMAT: "json" },
   });
 }
 

@@ -1,6 +1,19 @@
 // Messages between a service's process and the processes that supervise it.
 import type { ScheduleReport } from "@platform/service/host";
 
+/**
+ * Version of the messages between a project's program and the platform that supervises it, and of the variables and
+ * arguments with which it is started: a project may have installed another version than the platform. Raised by each change
+ * that an earlier version does not understand.
+ */
+export const PROTOCOL = 1;
+
+/** The version in a message of another process; undefined if it has none. */
+export function readProtocol(message: unknown): number | undefined {
+  if (typeof message !== "object" || message === null || !("protocol" in message)) return undefined;
+  return typeof message.protocol === "number" ? message.protocol : undefined;
+}
+
 /** From the service: all its schedules. */
 export interface SchedulesMessage {
   readonly type: "schedules";

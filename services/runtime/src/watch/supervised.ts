@@ -1,7 +1,7 @@
 // A project's service under `platform up`: a new process takes over on a change, as with `platform run --watch`.
 import { createLogger } from "@platform/kernel/log";
 import { createParentLink } from "@platform/kernel/lifecycle";
-import { isRunCommand } from "./messages.ts";
+import { isRunCommand, PROTOCOL } from "./messages.ts";
 import { watchService } from "./watch.ts";
 
 const [file = ""] = process.argv.slice(2);
@@ -10,6 +10,8 @@ const log = createLogger({ service: name, format: "json" });
 const parent = createParentLink(process);
 const host = process.env["PLATFORM_SERVICE_HOST"] ?? "::";
 const port = Number(process.env["PLATFORM_SERVICE_PORT"]);
+/** Projects change seldom once they run, and the waiting process of each would take as much memory as the service. */
+const SPARE_MS = 600_000;
 let isReported = false;
 
 process.exitCode = await watchService({
@@ -18,15 +20,19 @@ process.exitCode = await watchService({
     for (const line of text.trimEnd().split("\n")) log.info(line);
   },
   retries: true,
+  spareMs: SPARE_MS,
   // A service that does not start yet must not keep the platform from starting.
   onOutcome: () => {
     if (isReported) return;
     isReported = true;
     const listeners = [{ name: "http", host, port }];
-    parent.send({ type: "ready", service: name, version: "", pid: process.pid, listeners });
+    const { pid } = process;
+    const ready = { type: "ready" as const, service: name, version: "", pid, listeners };
+    parent.send({ ...ready, protocol: PROTOCOL });
   },
   onSchedules: (message) => {
-    if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
+    if (!process.connected) return;
+    process.send?.({ ...message, protocol: PROTOCOL }, undefined, undefined, () => undefined);
   },
   onControls: ({ stop, send }) => {
     process.on("message", (message: unknown) => {

@@ -37,6 +37,11 @@ export interface WatchOptions {
    * to 30 s. Otherwise it waits for a change, so that the error stays on the screen.
    */
   readonly retries?: boolean;
+  /**
+   * Time after a change, in ms, for which a process waits for the next one; without a change there is none, and the first
+   * change takes longer. Default: there is always one.
+   */
+  readonly spareMs?: number;
   /** Called after each start of a process, successful or not. */
   readonly onOutcome?: () => void;
   /** Called when the schedules of the running process change. */
@@ -97,6 +102,8 @@ class Watch {
   /** Monotonic ms at which the running process became ready. */
   #readyAtMs = 0;
   #hasDatabase = false;
+  /** Until the waiting process ends; undefined if no file has changed recently. */
+  #spareTimer: NodeJS.Timeout | undefined;
   /** Until the next start: after a change, or after a failure. */
   #timer: NodeJS.Timeout | undefined;
   /** Failed attempts since the last change or the last start that lasted. */
@@ -159,8 +166,20 @@ class Watch {
   /** Starts the process for the next change, when nothing else is starting. */
   #prepareSpare(): void {
     if (this.#isStopping || this.#spare !== undefined || this.#next !== undefined) return;
+    if (this.#options.spareMs !== undefined && this.#spareTimer === undefined) return;
     this.#spare = this.#fork();
     if (this.#hasDatabase) command(this.#spare, "prepare database");
+  }
+
+  /** Keeps a process waiting for the next change, for the time of `spareMs`. */
+  #extendSpare(): void {
+    const { spareMs } = this.#options;
+    if (spareMs === undefined) return;
+    clearTimeout(this.#spareTimer);
+    this.#spareTimer = setTimeout(() => {
+      this.#spareTimer = undefined;
+      this.#spare?.kill("SIGKILL");
+    }, spareMs).unref();
   }
 
   /** Sends a command to the running process. */
@@ -173,6 +192,7 @@ class Watch {
     this.#isStopping = true;
     this.#types.stop();
     clearTimeout(this.#timer);
+    clearTimeout(this.#spareTimer);
     this.#files.close();
     // Its timer would keep this process until the time for a start is over.
     this.#endLoading();
@@ -265,6 +285,7 @@ class Watch {
 
   #onChange(): void {
     this.#failures = 0;
+    this.#extendSpare();
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.begin(), DEBOUNCE_MS);
   }

@@ -1,7 +1,9 @@
-// The project in the working directory as a service of `platform up`, with an application's credentials of its own.
+// A project as a service of `platform up`: with a host, an application's credentials and a data folder of its own.
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-import { formatAddress } from "@platform/kernel/config";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { formatAddress, nameProgram } from "@platform/kernel/config";
 import { ApiError } from "../client/api-client.ts";
 import { createApplication, removeApplication } from "../client/application.ts";
 import type { Target } from "../client/target.ts";
@@ -9,7 +11,7 @@ import { formatFolder } from "../data-folder/data-folder.ts";
 import { replaceFileSync } from "@platform/kernel/files";
 import { formatVariables, parseVariables } from "../data-folder/private-file.ts";
 import type { RunningState } from "../data-folder/running-file.ts";
-import type { Project } from "../project/project.ts";
+import { MAIN_FILE, type Project } from "../project/project.ts";
 import {
   formatHost,
   formatLocalHost,
@@ -20,61 +22,74 @@ import {
   type ServiceEntry,
 } from "../services/entry.ts";
 import { formatIssuer, wireIdentity } from "../services/identity.ts";
-
-/** Configuration key of the project's address. */
-export const PROJECT_KEY = "project_addr";
-/** Default address of the project: the port that `platform init` writes. */
-export const PROJECT_ADDRESS = "127.0.0.1:3000";
+import { PROJECT_ADDRESS, PROJECT_KEY } from "../services/project.ts";
+import { PROTOCOL, readProtocol } from "../watch/messages.ts";
+import { openProjectData } from "./former-databases.ts";
+import { getProjectData, type ProjectKind } from "./records.ts";
 
 /** Path of the route that finishes sign-ins. */
 const CALLBACK = "/callback";
+/** The supervised program of an installed version: the subpath of its package. */
+const PROGRAM = "@platform/service/supervised";
+const OWN_PROGRAM = new URL("../watch/supervised.ts", import.meta.url).href;
 
-/** Creates the entry. `readState` returns the state of the platform's services, of which those in `after` run. */
-export function createProjectEntry(project: Project, readState: () => RunningState): ServiceEntry {
+/** Options of {@link createProjectEntry}. */
+export interface ProjectEntryOptions {
+  kind: ProjectKind;
+  /** The state of the platform's services, of which those in `after` run. */
+  readState: () => RunningState;
+  /** The variables that its process inherits; called before each start. */
+  inherit: () => Record<string, string>;
+  /** True if databases of an earlier version in the data folder are its own. */
+  ownsFormerData: () => boolean;
+}
+
+/** Creates the entry. Its address is that of the context's {@link PROJECT_KEY}. */
+export function createProjectEntry(
+  project: Project,
+  { kind, readState, inherit, ownsFormerData }: ProjectEntryOptions,
+): ServiceEntry {
   const { name, file } = project;
+  const folder = dirname(file);
   let variables: Readonly<Record<string, string>> = {};
   return {
     name,
     label: name,
-    main: new URL("../watch/supervised.ts", import.meta.url).href,
+    project: { folder, kind },
+    main: OWN_PROGRAM,
     listeners: [
       {
         name: "http",
         key: PROJECT_KEY,
         env: "PLATFORM_PROJECT_ADDR",
         default: PROJECT_ADDRESS,
-        description: "Listening address of the project in the working directory.",
+        description: "Listening address of the project.",
       },
     ],
     probes: "http",
     credentials: [],
-    // A host of its own: pages of one application cannot act for users of another.
-    routes: [{ prefix: "/", subdomain: name, stripPrefix: false, open: true, listener: "http" }],
+    // The gateway gets its route when the project starts, and loses it when the project leaves.
+    routes: [],
     after: ["auth", "vault", "pulse", "notify"],
     needsReady: true,
     prepare: async (context) => {
+      const moved = openProjectData(context.dataDir, name, ownsFormerData());
       const prepared = await prepareCredentials(project, context, readState);
       ({ variables } = prepared);
-      return prepared.notes;
+      return [...moved, ...prepared.notes];
     },
-    configure: (context) => {
-      const { host, port } = getAddress(context, PROJECT_KEY);
-      return {
-        args: [file],
-        env: {
-          ...variables,
-          ...describeAddresses(readState()),
-          ...wireIdentity("service", context, process.env),
-          PLATFORM_SERVICE_NAME: name,
-          PLATFORM_SERVICE_PORT: String(port),
-          ...(host === undefined ? {} : { PLATFORM_SERVICE_HOST: host }),
-          PLATFORM_DATA_DIR: context.dataDir,
-        },
-      };
-    },
+    refuse: (message) => refuseMessage(message, folder),
+    configure: (context) => ({
+      main: findProgram(folder),
+      args: [file],
+      // A folder that was deleted may come back: until then the process reports what is missing.
+      cwd: existsSync(folder) ? folder : getProjectData(context.dataDir, name),
+      inherited: inherit(),
+      env: { ...variables, ...describeAddresses(readState()), ...describeListener(name, context) },
+    }),
     describe: (context) => {
       const docs = `docs ${formatUrl(getAddress(context, PROJECT_KEY))}/api/docs`;
-      const path = formatFolder(getPath(context, name));
+      const path = formatFolder(getCredentialsPath(context, name));
       const keys = Object.keys(variables).length === 0 ? "" : ` · credentials ${path}`;
       const gateway = isRunning("gate", context) ? ` · ${formatOrigin(project, context)}` : "";
       return `reloaded on change${gateway} · ${docs}${keys}`;
@@ -83,6 +98,34 @@ export function createProjectEntry(project: Project, readState: () => RunningSta
       { command: `curl ${formatLocalHost(getAddress(context, PROJECT_KEY))}`, meaning: file },
     ],
   };
+}
+
+/**
+ * The program that runs a project: that of the version that the project has installed, so that its code and the package it
+ * imports are of one version; otherwise that of this installation.
+ */
+function findProgram(folder: string): string {
+  try {
+    return pathToFileURL(createRequire(join(folder, MAIN_FILE)).resolve(PROGRAM)).href;
+  } catch {
+    return OWN_PROGRAM;
+  }
+}
+
+/** The reason why this platform does not understand a message of a project's process; undefined if it does. */
+function refuseMessage(message: unknown, folder: string): string | undefined {
+  const protocol = readProtocol(message);
+  return protocol === PROTOCOL ? undefined : describeProtocol(protocol, folder);
+}
+
+/** Explains that a project and the platform speak different versions of their messages. */
+export function describeProtocol(protocol: number | undefined, folder: string): string {
+  const spoken = protocol === undefined ? "an earlier version" : `version ${protocol}`;
+  const remedy =
+    protocol !== undefined && protocol > PROTOCOL
+      ? "update the platform"
+      : `run "${nameProgram("platform")} project update" in ${folder}`;
+  return `it speaks ${spoken} of the messages between projects and the platform, and this platform version ${PROTOCOL}: ${remedy}`;
 }
 
 interface Prepared {
@@ -100,7 +143,7 @@ async function prepareCredentials(
   if (!isRunning("auth", context)) {
     return { variables: {}, notes: [`${name} has no credentials: identity does not run`] };
   }
-  const path = getPath(context, name);
+  const path = getCredentialsPath(context, name);
   const redirects = [
     `${formatOrigin(project, context)}${CALLBACK}`,
     `http://localhost:${getAddress(context, PROJECT_KEY).port}${CALLBACK}`,
@@ -136,6 +179,17 @@ async function prepareCredentials(
   }
 }
 
+function describeListener(name: string, context: EntryContext): Record<string, string> {
+  const { host, port } = getAddress(context, PROJECT_KEY);
+  return {
+    ...wireIdentity("service", context, process.env),
+    PLATFORM_SERVICE_NAME: name,
+    PLATFORM_SERVICE_PORT: String(port),
+    ...(host === undefined ? {} : { PLATFORM_SERVICE_HOST: host }),
+    PLATFORM_DATA_DIR: getProjectData(context.dataDir, name),
+  };
+}
+
 // Ports may have changed since the credentials were stored.
 function describeAddresses({ services }: RunningState): Record<string, string> {
   const variables = { pulse: "MESSAGING_URL", notify: "MAIL_URL", vault: "AWS_ENDPOINT_URL_S3" };
@@ -147,7 +201,8 @@ function describeAddresses({ services }: RunningState): Record<string, string> {
   );
 }
 
-function formatOrigin({ name }: Project, context: EntryContext): string {
+/** The address of a project for people: its host at the gateway, or its own without a gateway. */
+export function formatOrigin({ name }: Pick<Project, "name">, context: EntryContext): string {
   if (!isRunning("gate", context)) {
     return `http://${formatAddress({ ...getAddress(context, PROJECT_KEY), host: "localhost" })}`;
   }
@@ -156,6 +211,7 @@ function formatOrigin({ name }: Project, context: EntryContext): string {
   return `http://${host}:${getAddress(context, "gateway_addr").port}`;
 }
 
-function getPath(context: EntryContext, name: string): string {
+/** The file of a project's credentials. */
+export function getCredentialsPath(context: Pick<EntryContext, "dataDir">, name: string): string {
   return join(context.dataDir, "applications", `${name}.env`);
 }

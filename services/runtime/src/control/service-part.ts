@@ -20,14 +20,14 @@ export function createPart(
   context: EntryContext,
   { logLevel, acceptLoss }: { logLevel: LogLevel; acceptLoss: boolean },
   log: LogStream,
-  events: Pick<SupervisedProcessOptions, "onReady" | "onFailure" | "onMessage">,
+  events: Pick<SupervisedProcessOptions, "onReady" | "onFailure" | "onMessage" | "onRefused">,
 ): SupervisedProcess {
   return createSupervisedProcess({
     name: entry.label,
     logCommand: formatCommand(context.dataDir, `logs ${entry.label}`),
     main: entry.main,
     configure: () => {
-      const { args, env } = entry.configure(context);
+      const { env, ...launch } = entry.configure(context);
       const shared = {
         PLATFORM_LOG_LEVEL: logLevel,
         // The sample has no metrics.
@@ -36,8 +36,9 @@ export function createPart(
         [OWNER_VARIABLE]: context.dataDir,
         ...(acceptLoss ? { PLATFORM_ACCEPT_LOSS: "true" } : {}),
       };
-      return { args, env: { ...shared, ...env } };
+      return { ...launch, env: { ...shared, ...env } };
     },
+    ...(entry.refuse === undefined ? {} : { refuse: entry.refuse }),
     onLine: (line) => log.add(entry.name, line),
     ...events,
     logger: log.logger,

@@ -9,25 +9,17 @@ const PORTS = { first: 20_000, end: 32_768 };
 const PORTS_PER_PLATFORM = 16;
 const ATTEMPTS_MAX = 1_000;
 
-/** Throws one error that lists all ports in use, with the process that holds each and the flag that changes it. */
-export async function probePorts(
-  entries: readonly Pick<ServiceEntry, "listeners">[],
-  addresses: ReadonlyMap<string, ListenAddress>,
-): Promise<void> {
-  const problems = await findPortProblems(entries, addresses);
-  if (problems.length > 0) throw new Error(problems.join("\n"));
-}
-
 /**
  * Replaces port 0 by a free number, so that services know the addresses of others before those listen. Ports below the
  * system's ephemeral range are chosen, which connections and listeners of other programs do not take meanwhile; several
- * platforms that start concurrently begin at different ports.
+ * platforms that start concurrently begin at different ports. `taken` are ports that will be listened on.
  */
 export async function choosePorts(
   entries: readonly Pick<ServiceEntry, "listeners">[],
   addresses: Map<string, ListenAddress>,
+  taken: readonly number[] = [],
 ): Promise<void> {
-  const chosen = new Set<number>();
+  const chosen = new Set(taken);
   for (const { key } of entries.flatMap((entry) => entry.listeners)) {
     const address = addresses.get(key);
     if (address?.port !== 0) continue;
@@ -50,21 +42,28 @@ export async function leaveDefaultPort(
   if ((await tryListen(address)) !== undefined) addresses.set(key, { ...address, port: 0 });
 }
 
-/** One line per port that is not free. */
-export async function findPortProblems(
+/** An address that cannot be listened on. */
+export interface HeldPort {
+  address: ListenAddress;
+  /** The process that holds it, if it is known, and the flag that changes it. */
+  message: string;
+}
+
+/** The addresses that cannot be listened on. */
+export async function findHeldPorts(
   entries: readonly Pick<ServiceEntry, "listeners">[],
   addresses: ReadonlyMap<string, ListenAddress>,
-): Promise<string[]> {
-  const problems: string[] = [];
+): Promise<HeldPort[]> {
+  const held: HeldPort[] = [];
   for (const { key } of entries.flatMap((entry) => entry.listeners)) {
     const address = addresses.get(key);
     if (address === undefined || address.port === 0) continue;
     const error = await tryListen(address);
     if (error === undefined) continue;
     const flag = `--${key.replaceAll("_", "-")}`;
-    problems.push((await explainListenError(error, address, flag)).message);
+    held.push({ address, message: (await explainListenError(error, address, flag)).message });
   }
-  return problems;
+  return held;
 }
 
 async function findFreeAddress(

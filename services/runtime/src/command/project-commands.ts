@@ -1,0 +1,53 @@
+// Flags of `platform project …`.
+import { z } from "zod";
+import { key } from "@platform/kernel/config";
+import { DATA_KEY } from "./data-key.ts";
+
+/** Commands on the projects of a running platform, as the command line defines them. */
+export const PROJECT_COMMANDS = {
+  "project list": {
+    summary: "List the projects of the running platform.",
+    standalone: true,
+    options: {
+      data: DATA_KEY,
+      json: key(z.boolean().default(false), {
+        description: "Print one JSON document a line.",
+        env: [],
+      }),
+    },
+  },
+  "project add": {
+    summary: "Add a project to the running platform; it starts with the platform from now on.",
+    standalone: true,
+    arguments: ["folder?"],
+    options: {
+      data: DATA_KEY,
+      environment_file: key(z.string().min(1).max(4_096).optional(), {
+        description: "File with variables of its process.",
+        env: [],
+        placeholder: "FILE",
+      }),
+    },
+    examples: [
+      ["platform project add ../shop --environment-file ../shop/.env", "with its own variables"],
+    ],
+  },
+  "project remove": {
+    summary: "Stop a project, forget it, and revoke its credentials. Its databases are kept.",
+    standalone: true,
+    arguments: ["name"],
+    options: {
+      data: DATA_KEY,
+      data_too: key(z.boolean().default(false), {
+        description: "Delete its databases as well.",
+        env: [],
+      }),
+    },
+  },
+  "project restart": {
+    summary: "Restart a project, also one that could not be started.",
+    standalone: true,
+    arguments: ["name"],
+    options: { data: DATA_KEY },
+  },
+} as const;
