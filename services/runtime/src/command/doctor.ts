@@ -1,7 +1,6 @@
 // `platform doctor`: checks the machine, the data directory and the running services, and says what to do.
 import { constants, existsSync, statSync } from "node:fs";
-import { access, readFile, statfs } from "node:fs/promises";
-import { freemem } from "node:os";
+import { access, statfs } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { ConfigError, type ListenAddress } from "@platform/kernel/config";
 import { formatCount } from "@platform/kernel/backup";
@@ -11,6 +10,8 @@ import type { Target } from "../client/target.ts";
 import { readCredentials } from "../credentials/credentials.ts";
 import { formatCommand, formatFolder } from "../data-folder/data-folder.ts";
 import { getConfigPath } from "../services/gate.ts";
+import { readMemory } from "../supervisor/memory.ts";
+import { describeShortage } from "../supervisor/service-memory.ts";
 import { suggestStep } from "./status.ts";
 import { readRunning, type RunningState } from "../data-folder/running-file.ts";
 import { SERVICES } from "../services/index.ts";
@@ -20,7 +21,7 @@ import { readStatus } from "../control/service-status.ts";
 
 const NODE_MAJOR = 26;
 const DISK_BYTES_MIN = 2 * 1024 ** 3;
-const MEMORY_BYTES_MIN = 512 * 1024 ** 2;
+const MEMORY_BYTES_MIN = 128 * 1024 ** 2;
 const CLOCK_SKEW_MS = 60_000;
 /** Folder of messaging's log; see `wal_path`. */
 const LOG_FOLDER = "queue.wal";
@@ -46,7 +47,7 @@ export async function runDoctor(options: DoctorOptions): Promise<number> {
   const dataDir = resolve(options.data);
   const findings = [
     checkRuntime(),
-    await checkMemory(),
+    checkMemory(dataDir),
     await checkDescriptors(dataDir),
     ...(await checkFolder(dataDir)),
     ...(await checkServices(dataDir, options.addresses)),
@@ -70,18 +71,26 @@ function checkRuntime(): Finding {
   return { level: "fail", text: `runtime: Node ${node} is too old`, remedy };
 }
 
-async function checkMemory(): Promise<Finding> {
-  // `freemem` does not count memory that the system can reclaim.
-  const text = await readFile("/proc/meminfo", "utf8").catch(() => "");
-  const kibibytes = /^MemAvailable: +(\d+) kB/m.exec(text)?.[1];
-  const bytes = kibibytes === undefined ? freemem() : Number(kibibytes) * 1024;
-  const shown = `memory: ${formatSize(bytes)} available`;
-  if (bytes >= MEMORY_BYTES_MIN) return { level: "ok", text: shown };
-  return {
-    level: "warn",
-    text: shown,
-    remedy: "all services need about 800 MB; select some with --only",
-  };
+function checkMemory(dataDir: string): Finding {
+  const memory = readMemory();
+  const { availableBytes, limitBytes } = memory;
+  const limit = limitBytes === undefined ? "" : ` of a limit of ${formatSize(limitBytes)}`;
+  const text = `memory: ${formatSize(availableBytes)} available${limit}`;
+  // Services that run have what they need; the next burst may not.
+  const shortage = isRunning(dataDir)
+    ? availableBytes < MEMORY_BYTES_MIN && "give the platform more memory, or stop some services"
+    : describeShortage(SERVICES, memory);
+  if (shortage === undefined || shortage === false) return { level: "ok", text };
+  return { level: "warn", text, remedy: shortage };
+}
+
+// The folder of another user is a finding of its own.
+function isRunning(dataDir: string): boolean {
+  try {
+    return readRunning(dataDir) !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 async function checkDescriptors(dataDir: string): Promise<Finding> {

@@ -47,6 +47,8 @@ import { Projects } from "../projects/projects.ts";
 import { TAKEN_NAMES } from "../projects/taken-names.ts";
 import { findProject } from "../project/project.ts";
 import { watchClock, type ClockWatch } from "../supervisor/clock-watch.ts";
+import { readMemory } from "../supervisor/memory.ts";
+import { describeShortage } from "../supervisor/service-memory.ts";
 import { endFormerRun } from "../supervisor/former-run.ts";
 import type { LogStream } from "../supervisor/log-stream.ts";
 import type { SupervisedProcess } from "../supervisor/supervised-process.ts";
@@ -99,13 +101,21 @@ export async function runUp(options: UpOptions): Promise<never> {
   const secure = new Set<string>();
   const shared = { dataDir, addresses, secure, domain, consoleUrl, running: entries };
   const { context, notes } = await createContext(shared, folder);
-  notes.push(...consoleNotes);
+  notes.push(...consoleNotes, ...checkMemory(entries, options));
   const output = createOutput(options, join(dataDir, LOG_FILE));
   const { logger } = output.log;
   const supervised = { options, context, secure, notes, output, folder, late, startedMs };
   return runService({ service: "platform", version, logger, drainTimeoutMs }, (lifecycle) =>
     supervise(lifecycle, supervised),
   );
+}
+
+// Said before the start, which may not come to an end.
+function checkMemory(entries: readonly ServiceEntry[], { json }: UpOptions): string[] {
+  const shortage = describeShortage(entries, readMemory());
+  if (shortage === undefined) return [];
+  if (!json) process.stderr.write(`${shortage}\n`);
+  return [shortage];
 }
 
 /** Parts that exist only when the platform runs. */

@@ -4,6 +4,7 @@ import { formatCommand } from "../data-folder/data-folder.ts";
 import type { EntryContext, ServiceEntry } from "../services/entry.ts";
 import { OWNER_VARIABLE } from "../supervisor/former-run.ts";
 import type { LogStream } from "../supervisor/log-stream.ts";
+import { MemoryKills } from "../supervisor/memory.ts";
 import {
   createSupervisedProcess,
   type SupervisedProcess,
@@ -13,6 +14,9 @@ import type { LogLevel } from "@platform/kernel/log";
 
 /** Token for the metrics of all services. */
 export const METRICS_TOKEN = "PLATFORM_METRICS_TOKEN";
+
+/** One for all services: they are in one group. */
+const memoryKills = new MemoryKills();
 
 /** Creates the process of a service; its environment is that of the entry. */
 export function createPart(
@@ -39,6 +43,7 @@ export function createPart(
       return { ...launch, env: { ...shared, ...env } };
     },
     ...(entry.refuse === undefined ? {} : { refuse: entry.refuse }),
+    memoryKills,
     onLine: (line) => log.add(entry.name, line),
     ...events,
     logger: log.logger,

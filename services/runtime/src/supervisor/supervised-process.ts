@@ -10,11 +10,18 @@ import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
 import { LONGEST_MS, STABLE_RUN_MS, computeBackoffMs } from "./backoff.ts";
 import { readLines } from "./line-splitter.ts";
+import type { MemoryKills } from "./memory.ts";
 
 const READY_TIMEOUT_MS = 90_000;
 // A service ends within a second after its drain deadline; this bound is for one that hangs.
 const KILL_GRACE_MS = 3000;
 const REFUSED_STOP_MS = 5_000;
+/** Kills for lack of memory within a minute after which another start would only take memory from the other services. */
+const MEMORY_KILLS_MAX = 3;
+const MEMORY_KILLS_MS = 60_000;
+const MEMORY_KILL = "killed for lack of memory";
+const MORE_MEMORY =
+  "give the platform more memory (MemoryMax= of systemd, --memory of docker), or run fewer services with --only; then restart it";
 /** Consecutive failures that are reported as a loop. */
 const LOOP_FAILURES = 4;
 const ERROR_CHARACTERS_MAX = 500;
@@ -49,7 +56,12 @@ export interface SupervisedProcessOptions {
   onMessage?: (message: unknown) => void;
   /** The reason why a message is not understood; undefined if it is. */
   refuse?: (message: unknown) => string | undefined;
-  /** Called when the process was ended because of a message that is not understood. It is not started again. */
+  /** Tells whether a process that SIGKILL has ended was killed for lack of memory. */
+  memoryKills?: MemoryKills;
+  /**
+   * Called when the process has ended and is not started again: because of a message that is not understood, or because it
+   * was killed for lack of memory several times.
+   */
   onRefused?: (reason: string) => void;
   logger: Logger;
   clock: Clock;
@@ -100,6 +112,8 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
   // A second SIGTERM would end the process without a drain.
   let ending = Promise.resolve();
   let proven = false;
+  /** Times of kills for lack of memory, monotonic. */
+  let memoryKills: number[] = [];
 
   function launch(): void {
     const launched = options.configure();
@@ -153,12 +167,34 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     options.onRefused?.(reason);
   }
 
-  function handleExit(running: Extract<State, { kind: "running" }>, outcome: string): void {
+  function giveUp(): void {
+    state = { kind: "stopped" };
+    memoryKills = [];
+    const reason = `${MEMORY_KILL} ${MEMORY_KILLS_MAX} times in a minute`;
+    logger.error("stopped; the other services continue", {
+      part: name,
+      reason,
+      remedy: MORE_MEMORY,
+    });
+    options.onRefused?.(`${reason}: ${MORE_MEMORY}`);
+  }
+
+  function handleExit(running: Extract<State, { kind: "running" }>, ended: string): void {
     if (state !== running) return;
+    const isMemoryKill = ended === "SIGKILL" && options.memoryKills?.take() === true;
+    const outcome = isMemoryKill ? MEMORY_KILL : ended;
     if (!proven) {
       state = { kind: "stopped" };
       starting.reject(new Error(`${name} exited before it was ready (${outcome})`));
       return;
+    }
+    if (isMemoryKill) {
+      const nowMs = clock.monotonicMs();
+      memoryKills = [...memoryKills.filter((at) => nowMs - at < MEMORY_KILLS_MS), nowMs];
+      if (memoryKills.length >= MEMORY_KILLS_MAX) {
+        giveUp();
+        return;
+      }
     }
     const ranMs = clock.monotonicMs() - running.startedMs;
     failures = ranMs >= STABLE_RUN_MS ? 1 : failures + 1;

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { createLogger } from "@platform/kernel/log";
+import { MemoryKills } from "../../src/supervisor/memory.ts";
 import { createSupervisedProcess } from "../../src/supervisor/supervised-process.ts";
 
 test("each consecutive failure doubles the restart delay; a stable run resets it", async (t) => {
@@ -77,4 +78,43 @@ test("a stopped process can be started again, and receives messages", async (t) 
   supervised.send({ hello: 1 });
   assert.deepEqual(await echoed.promise, { type: "echo", message: { hello: 1 } });
   await supervised.stop(60_000);
+});
+
+test("a process that is killed for lack of memory is given up after the third time in a minute", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "platform-supervised-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const main = join(folder, "main.mjs");
+  writeFileSync(
+    main,
+    `process.send({ type: "ready", listeners: [], pid: process.pid });
+    setTimeout(() => undefined, 60_000);`,
+  );
+  let kills = 5;
+  let nowMs = 0;
+  const failures: string[] = [];
+  const givenUp = Promise.withResolvers<string>();
+  const supervised = createSupervisedProcess({
+    name: "large",
+    logCommand: "",
+    main: pathToFileURL(main).href,
+    configure: () => ({ args: [], env: {} }),
+    onLine: () => undefined,
+    onReady: (_listeners, pid) => {
+      // The first kill is one of somebody else, the second one a minute before the others.
+      if (failures.length > 0) kills += 1;
+      if (failures.length === 2) nowMs += 60_000;
+      process.kill(pid, "SIGKILL");
+    },
+    onFailure: ({ reason }) => void failures.push(reason),
+    onRefused: givenUp.resolve,
+    memoryKills: new MemoryKills(() => kills),
+    logger: createLogger({ service: "test", level: "off" }),
+    clock: { now: () => nowMs, monotonicMs: () => nowMs },
+  });
+  await supervised.start();
+  const reason = await givenUp.promise;
+  const memory = "killed for lack of memory";
+  assert.deepEqual(failures, ["SIGKILL", memory, memory, memory]);
+  assert.match(reason, /^killed for lack of memory 3 times in a minute: .*MemoryMax=/);
+  await supervised.stop(1_000);
 });
