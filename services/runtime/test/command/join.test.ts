@@ -14,7 +14,6 @@ import {
 import { request, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { waitFor } from "@platform/testing/wait";
 import {
   anyPort,
@@ -88,11 +87,14 @@ interface Listed {
 }
 
 async function list(): Promise<Listed[]> {
-  const { out } = await command(["project", "list", "--json", "--data", data]);
-  return out
-    .split("\n")
-    .filter((line) => line !== "")
-    .map((line) => JSON.parse(line) as Listed);
+  const { PLATFORM_RUNTIME_TOKEN: token } = readCredentials();
+  const headers = { authorization: `Bearer ${token}` };
+  const answer = await fetch(`${started.api_url}/api/v1/projects`, { headers });
+  return ((await answer.json()) as { items: Listed[] }).items;
+}
+
+function readCredentials(): Record<string, string> {
+  return parseEnv(readFileSync(join(data, "credentials.env"), "utf8"));
 }
 
 /** Joins, and resolves when the project answers. */
@@ -126,8 +128,11 @@ test("a second project joins with the variables of its terminal, and leaves on c
   writeFileSync(join(folder, "main.service.ts"), SOURCE.replace('"none"', '"nothing"'));
   await terminal.waitFor((text) => (text.includes("platform: reloaded") ? true : undefined));
   // Commands in its folder find the platform.
-  const status = await command(["status"], folder);
-  assert.match(status.out, /^shop +up /m);
+  let status = "";
+  await waitFor(
+    async () => /^shop +up /m.test((status = (await command(["status"], folder)).out)),
+    () => status,
+  );
   const logs = await command(["logs", "shop"], folder);
   assert.match(logs.out, /platform: reloaded/);
   const again = await command(["up"], folder);
@@ -159,7 +164,7 @@ test("flags of the platform, names of services and hosts, and folders without a 
   assert.equal(missing.code, 1);
   assert.match(missing.err, /the environment file .*none\.env cannot be read/);
   assert.deepEqual(await list(), []);
-  const credentials = parseEnv(readFileSync(join(data, "credentials.env"), "utf8"));
+  const credentials = readCredentials();
   const post = (body: object, token = credentials["PLATFORM_RUNTIME_TOKEN"]) =>
     fetch(`${started.api_url}/api/v1/projects`, {
       method: "POST",
@@ -246,6 +251,9 @@ test("projects answer while one of them is killed, and another one gets a wrong 
   assert.equal(await kept.exit, 0);
   const { terminal } = await joinPlatform(createProject("third"));
   assert.deepEqual(await ask("first"), { status: 200, text: "kept -" });
+  const listed = await command(["project", "list", "--data", data]);
+  assert.match(listed.out, /^first +running +http:\/\/first\.localhost:\d+ +kept +\S+first$/m);
+  assert.match(listed.out, /^third +running +\S+ +until its terminal leaves +\S+third$/m);
 
   const over = new AbortController();
   let answers = 0;
@@ -287,10 +295,9 @@ test("a killed platform leaves no process, and its kept projects are back with t
   const kinds = (await list()).map(({ name, kind }) => `${name} ${kind}`);
   assert.deepEqual(kinds.toSorted(), ["first kept", "second kept"]);
   createProject("second");
-  await waitFor(async () => (await ask("second")).status === 200, readOutput);
+  await waitFor(async () => (await ask("second")).status === 200, readLogOf("second"), 120_000);
   const restarted = await command(["project", "restart", "first", "--data", data]);
   assert.equal(restarted.code, 0, restarted.err);
-  await sleep(1);
   await waitFor(async () => (await ask("first")).status === 200, readOutput);
 });
 
@@ -349,6 +356,14 @@ test("ports that a platform has are one line, and --alone starts a second one", 
   terminal.child.kill("SIGTERM");
   assert.equal(await terminal.exit, 0);
 });
+
+/** The lines of the log about a project. */
+function readLogOf(name: string): () => string {
+  return () => {
+    const lines = platform.output().out.split("\n");
+    return lines.filter((line) => line.includes(`"service":"${name}"`)).join("\n");
+  };
+}
 
 function readOutput(): string {
   return platform.output().out.slice(-3_000);
