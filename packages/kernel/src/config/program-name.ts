@@ -4,6 +4,7 @@ import { delimiter, dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const LOCAL = join("node_modules", ".bin");
+const NODE = ["node", "node.exe"];
 const INSTALLED = new URL("../../../../bin/", import.meta.url);
 
 /** Circumstances of {@link nameProgram}. */
@@ -17,7 +18,7 @@ interface Shell {
 /**
  * Returns the command that starts a program of the platform in the working directory, and that never asks a registry: its
  * name if it is in the PATH, `./NAME` for a script of this clone or of the project, the file that npm has installed, or
- * `node` with the program's file.
+ * `node` with the program's file; without `node` in the PATH, the script of the installation.
  */
 export function nameProgram(
   program: string,
@@ -33,7 +34,11 @@ export function nameProgram(
   }
   const file = new URL(`${program}.js`, INSTALLED);
   // An executable of a project is far from the installation.
-  return existsSync(file) ? `node ${quoteShell(fileURLToPath(file))}` : program;
+  if (!existsSync(file)) return program;
+  const script = new URL(`../${program}`, INSTALLED);
+  const hasNode = folders.some((one) => NODE.some((name) => existsSync(join(one, name))));
+  if (!hasNode && existsSync(script)) return quoteShell(fileURLToPath(script));
+  return `node ${quoteShell(fileURLToPath(file))}`;
 }
 
 /** The command that starts what the folder `at` has, typed in `from`. */

@@ -36,10 +36,18 @@ test("a program is named by what starts it in the working directory", () => {
     "a program of the clone without a script",
   );
   writeFileSync(join(root, "platform"), "");
+  const runtime = join(root, "runtime");
+  mkdirSync(runtime);
+  writeFileSync(join(runtime, "node"), "");
   assert.equal(
-    name(root),
+    name(root, runtime),
     `node ${quoteShell(join(repository, "bin/platform.js"))}`,
     "a file of that name is not the platform's",
+  );
+  assert.equal(
+    name(root, "/nowhere"),
+    quoteShell(join(repository, "platform")),
+    "a release has a Node of its own",
   );
   assert.equal(
     nameProgram("another", { folder: root, path: "" }),

@@ -184,6 +184,18 @@ test("a colleague's clone runs after npm ci, and keeps the package when another 
   assert.match(runProject(clone, "--version").text, /^platform 1\.0\.0/);
 });
 
+test("npm refuses a package whose content is not that of the lock file", () => {
+  const folder = join(root, "damaged");
+  cpSync(project, folder, { recursive: true, filter: (path) => !path.includes("node_modules") });
+  const bytes = readFileSync(join(folder, VENDORED));
+  writeFileSync(join(folder, VENDORED), Buffer.concat([bytes, Buffer.from("x")]));
+  // The cache of the other tests has the right content under this hash.
+  const cache = ["--cache", join(root, "empty-cache")];
+  const { status, text } = runNpm(folder, "ci", "--omit=optional", ...cache);
+  assert.notEqual(status, 0);
+  assert.match(text, /EINTEGRITY/);
+});
+
 test("project update replaces an older package, and keeps the other dependencies", () => {
   const folder = join(root, "older");
   cpSync(project, folder, { recursive: true, filter: (path) => !path.includes("node_modules") });
