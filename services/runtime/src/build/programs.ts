@@ -26,7 +26,7 @@ const BUILDER = ["build-services", "bundler", "module-place", "programs", "synta
 );
 const INSTALLED = /[/\\]node_modules[/\\]/;
 /** Name of the module that runs a project under `platform up`. */
-export const SUPERVISED = "runtime-supervised";
+export const SUPERVISED = "supervised";
 /** Modules that are started as threads. */
 const THREADS = ["{packages,services}/*/src/**/*-thread.ts", "services/gate/src/listen/worker.ts"];
 /**

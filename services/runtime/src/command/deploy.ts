@@ -94,8 +94,21 @@ async function writeImageFolder(bundle: Bundle, name: string): Promise<void> {
 function printNext(target: DeployOptions["target"], image: string): void {
   const commands = [`docker build -t ${image} .`];
   if (target === "docker") commands.push(`docker run -p 3000:3000 -v data:/data ${image}`);
-  else commands.push(`docker push ${image}`, `kubectl apply -f ${MANIFESTS}`);
+  else {
+    if (hasRegistry(image)) commands.push(`docker push ${image}`);
+    commands.push(`kubectl apply -f ${MANIFESTS}`);
+  }
   process.stdout.write(`\n${commands.map((command) => `  ${command}\n`).join("")}`);
+  if (target === "k8s" && !hasRegistry(image)) process.stdout.write(`\n${explainRegistry(image)}`);
+}
+
+/** A name without a registry is an image of this machine, as on a local cluster. */
+function hasRegistry(image: string): boolean {
+  return image.includes("/");
+}
+
+function explainRegistry(image: string): string {
+  return `The name ${image} has no registry, so the image cannot be pushed. A cluster on other machines requires one: --image REGISTRY/${image}\n`;
 }
 
 async function applyFiles(
@@ -106,8 +119,8 @@ async function applyFiles(
 ): Promise<void> {
   await runTool(builder, ["build", "-t", image, "-f", DOCKERFILE, "."]);
   if (target === "docker") return;
-  // A name without a registry is an image of this machine, as on a local cluster.
-  if (image.includes("/")) await runTool(builder, ["push", image]);
+  if (hasRegistry(image)) await runTool(builder, ["push", image]);
+  else process.stdout.write(`\n${explainRegistry(image)}`);
   await runTool("kubectl", ["apply", "-f", MANIFESTS]);
   const scope = namespace === undefined ? [] : ["--namespace", namespace];
   await runTool("kubectl", ["rollout", "status", `deployment/${name}`, ...scope]);

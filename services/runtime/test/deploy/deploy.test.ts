@@ -1,7 +1,15 @@
 // Deployment: the image's file system is started, the manifests are checked by the types of Kubernetes.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { after, test } from "node:test";
@@ -73,6 +81,27 @@ test("--apply names the missing program before anything is built", () => {
   const run = spawnSync(process.execPath, args, { cwd: project, env, encoding: "utf8" });
   assert.equal(run.status, 1);
   assert.match(run.stderr, /--apply requires one of docker, podman, buildah/);
+});
+
+test("an image without a registry is not pushed, and the missing name is said", () => {
+  const programs = join(root, "programs");
+  mkdirSync(programs);
+  const log = join(programs, "log");
+  for (const name of ["docker", "kubectl"]) {
+    const text = `#!/bin/sh\necho "${name} $1" >>"${log}"\n`;
+    writeFileSync(join(programs, name), text, { mode: 0o755 });
+  }
+  rmSync(join(project, "Dockerfile"), { force: true });
+  const main = resolve(import.meta.dirname, "../../../../bin/platform.js");
+  const env = { PATH: `${programs}:${process.env["PATH"]}` };
+  const deploy = (...flags: string[]) => {
+    const args = [main, "deploy", "--target", "k8s", "--apply", ...flags];
+    return spawnSync(process.execPath, args, { cwd: project, env, encoding: "utf8" }).stdout;
+  };
+  assert.match(deploy(), /notes:0\.1\.0 has no registry.*--image REGISTRY\/notes:0\.1\.0/);
+  assert.doesNotMatch(readFileSync(log, "utf8"), /docker push/);
+  assert.doesNotMatch(deploy("--image", "registry.example.com/notes:1"), /has no registry/);
+  assert.match(readFileSync(log, "utf8"), /docker push\n/);
 });
 
 interface Manifest {
