@@ -20,7 +20,6 @@ import { runPlatform } from "../fixture/run-process.ts";
 const CHECKOUT = resolve(import.meta.dirname, "../../../..");
 const root = mkdtempSync(join(tmpdir(), "package-"));
 const project = join(root, "notes");
-const VENDORED = "vendor/platform-1.0.0.tgz";
 after(() => rmSync(root, { recursive: true }));
 
 interface Lock {
@@ -30,6 +29,11 @@ interface Lock {
 function readJson(path: string): unknown {
   return JSON.parse(readFileSync(path, "utf8"));
 }
+
+const { version } = readJson(join(CHECKOUT, "package.json")) as { version: string };
+const TARBALL = `platform-${version}.tgz`;
+const VENDORED = `vendor/${TARBALL}`;
+const PRINTED = `platform ${version}`;
 
 /** npm without a network: a request fails, whatever it asks for. */
 function runNpm(folder: string, ...args: string[]) {
@@ -168,7 +172,7 @@ server({ port: "3000" });
 
 test("a colleague's clone runs after npm ci, and keeps the package when another one is added", () => {
   const clone = cloneProject("clone");
-  assert.match(runProject(clone, "--version").text, /^platform 1\.0\.0/);
+  assert.ok(runProject(clone, "--version").text.startsWith(PRINTED));
   const tested = runProject(clone, "test");
   assert.equal(tested.status, 0, tested.text);
   assert.match(runProject(clone, "check").text, /main\.service\.ts|no errors/);
@@ -178,10 +182,10 @@ test("a colleague's clone runs after npm ci, and keeps the package when another 
   assert.equal(runNpm(other, "pack", "--pack-destination", clone).status, 0);
   const added = runNpm(clone, "install", "--omit=optional", "./other-1.0.0.tgz");
   assert.equal(added.status, 0, added.text);
-  assert.match(runProject(clone, "--version").text, /^platform 1\.0\.0/);
+  assert.ok(runProject(clone, "--version").text.startsWith(PRINTED));
   assert.equal(runNpm(clone, "ci", "--omit=optional").status, 0);
   assert.ok(existsSync(join(clone, "node_modules/other/package.json")));
-  assert.match(runProject(clone, "--version").text, /^platform 1\.0\.0/);
+  assert.ok(runProject(clone, "--version").text.startsWith(PRINTED));
 });
 
 test("npm refuses a package whose content is not that of the lock file", () => {
@@ -214,8 +218,8 @@ test("project update replaces an older package, and keeps the other dependencies
   writeFileSync(lockPath, JSON.stringify(lock));
   const updated = runPlatform(folder, "project", "update");
   assert.equal(updated.status, 0, updated.text);
-  assert.match(updated.text, /from platform-0\.9\.0\.tgz to platform-1\.0\.0\.tgz/);
-  assert.deepEqual(readdirSync(join(folder, "vendor")), ["platform-1.0.0.tgz"]);
+  assert.ok(updated.text.includes(`from platform-0.9.0.tgz to ${TARBALL}`), updated.text);
+  assert.deepEqual(readdirSync(join(folder, "vendor")), [TARBALL]);
   const packages = (readJson(lockPath) as Lock).packages;
   assert.equal(packages["node_modules/zod"]?.["version"], "4.0.0");
   assert.equal(packages["node_modules/@platform/service"]?.["resolved"], `file:${VENDORED}`);
