@@ -108,7 +108,8 @@ function copyFiles(root: string, folder: string): void {
   for (const path of [...COPIED, ...assets]) {
     cpSync(join(root, path), join(folder, path), {
       recursive: true,
-      filter: (file) => !/[/\\](?:node_modules|data)$/.test(file),
+      // npm renames files of git when it unpacks.
+      filter: (file) => !/[/\\](?:node_modules|data|\.gitignore)$/.test(file),
     });
   }
   cpSync(join(root, "packages/service/README.md"), join(folder, "README.md"));

@@ -188,6 +188,17 @@ test("a colleague's clone runs after npm ci, and keeps the package when another 
   assert.ok(runProject(clone, "--version").text.startsWith(PRINTED));
 });
 
+test("a package that npm has unpacked gives new projects the same file", () => {
+  const clone = join(root, "clone");
+  const { NODE_TEST_CONTEXT: _, ...others } = process.env;
+  const env = { ...others, HOME: root, XDG_CACHE_HOME: "" };
+  const args = ["init", join(root, "second")];
+  const run = spawnSync(join(clone, "platform"), args, { cwd: clone, env, encoding: "utf8" });
+  assert.equal(run.status, 0, run.stderr);
+  const read = (folder: string) => readFileSync(join(root, folder, VENDORED));
+  assert.ok(read("second").equals(read("clone")));
+});
+
 test("npm refuses a package whose content is not that of the lock file", () => {
   const folder = join(root, "damaged");
   cpSync(project, folder, { recursive: true, filter: (path) => !path.includes("node_modules") });
