@@ -165,6 +165,8 @@ test("the application of the page works as the page says", { skip }, async (t) =
     const { url } = (await answer.json()) as { url: string };
     assert.equal((await page.request.put(url, { data: "x" })).status(), 200);
     type("./platform app remove notes\n");
-    assert.equal((await page.request.put(url, { data: "x" })).status(), 403);
+    // Which of these depends on what storage has heard of first: the role, the client or the session.
+    const refused = await page.request.put(url, { data: "y" });
+    assert.match(await refused.text(), /<Code>(?:AccessDenied|ExpiredToken|InvalidToken)</);
   });
 });
