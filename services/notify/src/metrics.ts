@@ -39,9 +39,9 @@ export interface NotifyMetrics {
 
 /** Values that are read at each scrape. */
 export interface NotifyGauges {
-  countTemplates: () => Promise<number>;
-  countQueued: () => Promise<number>;
-  countRetrying: () => Promise<number>;
+  readonly templates: { count(): Promise<number> };
+  /** Deliveries that have not ended, and those of them that have failed. */
+  readonly queue: { countOpen(): Promise<number>; countRetrying(): Promise<number> };
 }
 
 /** Registers the counters. */
@@ -118,19 +118,19 @@ export function collectGauges(registry: MetricRegistry, gauges: NotifyGauges): v
         name: "platform_notify_templates_active",
         help: "Templates in the store.",
         type: "gauge",
-        samples: [{ labels: [], value: await gauges.countTemplates() }],
+        samples: [{ labels: [], value: await gauges.templates.count() }],
       },
       {
         name: "platform_notify_queued",
         help: "Deliveries that have not ended.",
         type: "gauge",
-        samples: [{ labels: [], value: await gauges.countQueued() }],
+        samples: [{ labels: [], value: await gauges.queue.countOpen() }],
       },
       {
         name: "platform_notify_retrying",
         help: "Of the queued deliveries, those that have failed and are tried again.",
         type: "gauge",
-        samples: [{ labels: [], value: await gauges.countRetrying() }],
+        samples: [{ labels: [], value: await gauges.queue.countRetrying() }],
       },
     ],
   });

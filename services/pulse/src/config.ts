@@ -11,12 +11,11 @@ import {
   createTokenKeys,
   defineConfig,
   key,
-  readPackageVersion,
   type ConfigOf,
 } from "@platform/kernel/config";
 
 /** The broker's version. */
-export const PULSE_VERSION = readPackageVersion(import.meta.url);
+export const PULSE_VERSION = "1.0.0";
 
 const MEBIBYTE = 1024 * 1024;
 const count = (min: number, max: number, fallback: number) =>

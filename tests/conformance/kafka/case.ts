@@ -6,7 +6,7 @@ import {
   metadata,
   produce,
 } from "../../../services/pulse/src/kafka/protocol/messages/index.ts";
-import { encodeBatch } from "../../../packages/log/src/batch/index.ts";
+import { encodeBatch } from "@platform/log/batch";
 
 /** A connection to the server, and names that no other case uses. */
 export interface Scene {

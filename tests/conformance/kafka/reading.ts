@@ -1,6 +1,6 @@
 // More cases of Fetch and ListOffsets: limits, waiting, sessions, isolation.
 import assert from "node:assert/strict";
-import { readBatchHeader } from "../../../packages/log/src/batch/index.ts";
+import { readBatchHeader } from "@platform/log/batch";
 import { ERROR_CODES } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
 import {
   deleteRecords,

@@ -1,12 +1,7 @@
 // Records and their offsets.
 import assert from "node:assert/strict";
 import { zstdCompressSync } from "node:zlib";
-import {
-  BATCH_HEADER_BYTES,
-  encodeBatch,
-  readBatchHeader,
-  sealBatch,
-} from "../../../packages/log/src/batch/index.ts";
+import { BATCH_HEADER_BYTES, encodeBatch, readBatchHeader, sealBatch } from "@platform/log/batch";
 import { ERROR_CODES } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
 import {
   deleteRecords,

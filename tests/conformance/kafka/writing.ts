@@ -7,7 +7,7 @@ import {
   readBatchHeader,
   sealBatch,
   type BatchFields,
-} from "../../../packages/log/src/batch/index.ts";
+} from "@platform/log/batch";
 import { ERROR_CODES } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
 import {
   alterConfigs,

@@ -37,10 +37,10 @@ test(
     const log = createLogger({ service: "test", level: "error" });
     const watch = new CertificateWatch({ pairs: [files], folder, log });
     const registry = new MetricRegistry();
-    let found: CertificateWatch | undefined;
-    collectExpiry(registry, "test", () => found);
+    const found: { watch?: CertificateWatch } = {};
+    collectExpiry(registry, "test", () => found.watch);
     assert.deepEqual(await readDays(registry), new Map());
-    found = watch;
+    found.watch = watch;
     const days = await readDays(registry);
     assert.equal(days.get(files.cert), 30);
     const named = [...days].filter(([name]) => name !== files.cert);

@@ -81,12 +81,7 @@ export async function startApi(options: StartApiOptions): Promise<GateApi> {
     feeds.noteChange({ title, actor, href: "/ui/gateway/routes" }),
   );
   const series = new RouteSeries({ planner, links, figures, clock });
-  const sampling = every(
-    SERIES_SAMPLE_MS,
-    () => series.sample(),
-    (error) => log.error("cannot sample the routes", { error: String(error) }),
-  );
-  lifecycle.onDrain("series of routes", () => sampling.stop());
+  startSampling(series, options);
   const sockets = new MetricsSockets({ stream, ...METRICS_SOCKETS });
   lifecycle.onDrain("sockets of metrics", () => sockets.close(), "streams");
   const guard = createWorkerGuard(secret);
@@ -116,4 +111,13 @@ export async function startApi(options: StartApiOptions): Promise<GateApi> {
       service.setReady();
     },
   };
+}
+
+function startSampling(series: RouteSeries, { lifecycle, log }: StartApiOptions): void {
+  const sampling = every(
+    SERIES_SAMPLE_MS,
+    () => series.sample(),
+    (error) => log.error("cannot sample the routes", { error: String(error) }),
+  );
+  lifecycle.onDrain("series of routes", () => sampling.stop());
 }

@@ -45,11 +45,7 @@ export function openSending(
   const { tracer, clock, ids, log, lifecycle } = service;
   const templates = new Templates(new TemplateStore(database, clock), clock);
   lifecycle.onDrain("templates", () => templates.close());
-  collectGauges(service.metrics, {
-    countTemplates: () => templates.store.count(),
-    countQueued: () => store.countOpen(),
-    countRetrying: () => store.countRetrying(),
-  });
+  collectGauges(service.metrics, { templates: templates.store, queue: store });
   const idempotency = new Idempotency(database, clock);
   const acceptance = new Acceptance({
     store,

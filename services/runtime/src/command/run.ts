@@ -10,7 +10,7 @@ import { MAIN_FILE } from "../project/project.ts";
 import { chooseProjectData } from "./project-data.ts";
 import { watchService } from "../watch/watch.ts";
 
-/** What is being written is not for others. */
+/** A service that is being written is not for others. */
 const HOST = "127.0.0.1";
 
 export { MAIN_FILE } from "../project/project.ts";

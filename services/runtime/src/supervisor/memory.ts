@@ -4,6 +4,13 @@ import { readFileSync } from "node:fs";
 import { freemem, totalmem } from "node:os";
 import { join } from "node:path";
 
+const STREAK_MS = 60_000;
+const STREAK_KILLS = 3;
+/** The outcome of a process that the kernel has killed. */
+export const MEMORY_KILL = "killed for lack of memory";
+/** The reason why a process is not started again, with the remedy. */
+export const TOO_MANY_KILLS = `${MEMORY_KILL} ${STREAK_KILLS} times in a minute: give the platform more memory (MemoryMax= of systemd, --memory of docker), or run fewer services with --only; then restart it`;
+
 /** Folders of the kernel's files, and what the runtime knows of the limit. */
 export interface MemorySources {
   /** Default /proc. */
@@ -49,10 +56,24 @@ export class MemoryKills {
     this.#known = read() ?? 0;
   }
 
-  /** True once for each kill: called when a process of the group has ended by SIGKILL. */
-  take(): boolean {
-    if ((this.#read() ?? 0) <= this.#known) return false;
+  /** Returns the outcome of a process that has ended: {@link MEMORY_KILL} in place of SIGKILL, once for each such kill. */
+  explain(outcome: string): string {
+    if (outcome !== "SIGKILL" || (this.#read() ?? 0) <= this.#known) return outcome;
     this.#known += 1;
+    return MEMORY_KILL;
+  }
+}
+
+/** Kills of one process: after some within a minute, another start would only take memory from the others. */
+export class KillStreak {
+  /** Monotonic ms. */
+  #times: number[] = [];
+
+  /** Adds a kill; true if it is one too many, and the next one is the first again. */
+  add(nowMs: number): boolean {
+    this.#times = [...this.#times.filter((at) => nowMs - at < STREAK_MS), nowMs];
+    if (this.#times.length < STREAK_KILLS) return false;
+    this.#times = [];
     return true;
   }
 }

@@ -10,18 +10,12 @@ import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
 import { LONGEST_MS, STABLE_RUN_MS, computeBackoffMs } from "./backoff.ts";
 import { readLines } from "./line-splitter.ts";
-import type { MemoryKills } from "./memory.ts";
+import { KillStreak, MEMORY_KILL, TOO_MANY_KILLS, type MemoryKills } from "./memory.ts";
 
 const READY_TIMEOUT_MS = 90_000;
 // A service ends within a second after its drain deadline; this bound is for one that hangs.
 const KILL_GRACE_MS = 3000;
 const REFUSED_STOP_MS = 5_000;
-/** Kills for lack of memory within a minute after which another start would only take memory from the other services. */
-const MEMORY_KILLS_MAX = 3;
-const MEMORY_KILLS_MS = 60_000;
-const MEMORY_KILL = "killed for lack of memory";
-const MORE_MEMORY =
-  "give the platform more memory (MemoryMax= of systemd, --memory of docker), or run fewer services with --only; then restart it";
 /** Consecutive failures that are reported as a loop. */
 const LOOP_FAILURES = 4;
 const ERROR_CHARACTERS_MAX = 500;
@@ -106,14 +100,11 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
   let state: State = { kind: "idle" };
   let failures = 0;
   let lastError = "";
-  // Also while it stops.
-  let current: ChildProcess | undefined;
+  let current: ChildProcess | undefined; // also while it stops
   let starting = createStart();
-  // A second SIGTERM would end the process without a drain.
-  let ending = Promise.resolve();
+  let ending = Promise.resolve(); // a second SIGTERM would end the process without a drain
   let proven = false;
-  /** Times of kills for lack of memory, monotonic. */
-  let memoryKills: number[] = [];
+  const kills = new KillStreak();
 
   function launch(): void {
     const launched = options.configure();
@@ -122,10 +113,7 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     const startedMs = clock.monotonicMs();
     const running: State = { kind: "running", child, startedMs, ready: false };
     state = running;
-    const timer = setTimeout(() => {
-      logger.error("startup timed out", { part: name });
-      child.kill("SIGKILL");
-    }, options.readyTimeoutMs ?? READY_TIMEOUT_MS);
+    const timer = limitStart(options, child);
     const onLine = (line: string): void => {
       lastError = readError(line) ?? lastError;
       options.onLine(line);
@@ -167,34 +155,18 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     options.onRefused?.(reason);
   }
 
-  function giveUp(): void {
-    state = { kind: "stopped" };
-    memoryKills = [];
-    const reason = `${MEMORY_KILL} ${MEMORY_KILLS_MAX} times in a minute`;
-    logger.error("stopped; the other services continue", {
-      part: name,
-      reason,
-      remedy: MORE_MEMORY,
-    });
-    options.onRefused?.(`${reason}: ${MORE_MEMORY}`);
-  }
-
   function handleExit(running: Extract<State, { kind: "running" }>, ended: string): void {
     if (state !== running) return;
-    const isMemoryKill = ended === "SIGKILL" && options.memoryKills?.take() === true;
-    const outcome = isMemoryKill ? MEMORY_KILL : ended;
+    const outcome = options.memoryKills?.explain(ended) ?? ended;
     if (!proven) {
       state = { kind: "stopped" };
       starting.reject(new Error(`${name} exited before it was ready (${outcome})`));
       return;
     }
-    if (isMemoryKill) {
-      const nowMs = clock.monotonicMs();
-      memoryKills = [...memoryKills.filter((at) => nowMs - at < MEMORY_KILLS_MS), nowMs];
-      if (memoryKills.length >= MEMORY_KILLS_MAX) {
-        giveUp();
-        return;
-      }
+    if (outcome === MEMORY_KILL && kills.add(clock.monotonicMs())) {
+      state = { kind: "stopped" };
+      reportKills(options);
+      return;
     }
     const ranMs = clock.monotonicMs() - running.startedMs;
     failures = ranMs >= STABLE_RUN_MS ? 1 : failures + 1;
@@ -243,6 +215,21 @@ function onEnd(child: ChildProcess, callback: (outcome: string) => void): void {
   child.on("error", (error) => end(error.message));
   // "exit" is emitted before the last lines are read; they are still delivered.
   child.on("exit", (code, signal) => end(signal ?? `exit code ${code}`));
+}
+
+function reportKills({ name, logger, onRefused }: SupervisedProcessOptions): void {
+  logger.error("stopped; the other services continue", { part: name, reason: TOO_MANY_KILLS });
+  onRefused?.(TOO_MANY_KILLS);
+}
+
+function limitStart(
+  { name, logger, readyTimeoutMs }: SupervisedProcessOptions,
+  child: ChildProcess,
+): NodeJS.Timeout {
+  return setTimeout(() => {
+    logger.error("startup timed out", { part: name });
+    child.kill("SIGKILL");
+  }, readyTimeoutMs ?? READY_TIMEOUT_MS);
 }
 
 function reportExit(

@@ -24,7 +24,7 @@ const MEMINFO = { "proc/meminfo": "MemTotal: 8388608 kB\nMemAvailable: 4194304 k
 test("without a limit the memory is that of the machine, without what can be reclaimed", (t) => {
   const sources = createFiles(t, { ...MEMINFO, "proc/self/cgroup": "0::/\n" });
   const expected = { availableBytes: 4096 * MIB, limitBytes: undefined };
-  // What Node reports for a group without a limit.
+  // Node reports the first for a group without a limit.
   assert.deepEqual(readMemory({ ...sources, limitBytes: 2 ** 64 }), expected);
   assert.deepEqual(readMemory({ ...sources, limitBytes: 0 }), expected);
   assert.equal(readMemoryKills(sources), undefined);

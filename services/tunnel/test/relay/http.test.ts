@@ -301,7 +301,7 @@ function runSuite(startClient: StartClient): void {
       const response = await send({ port, host: name, path: "/healthz" });
       assert.equal(response.status, 200, name);
       const body = JSON.parse(response.body.toString()) as Record<string, string>;
-      assert.deepEqual(body, { status: "UP", service: "tunnel", version: "1.0.0" });
+      assert.deepEqual(body, { status: "UP", service: "tunnel", version: "0.1.0" });
     }
     const elsewhere = await send({ port, host, path: "/api/v1/tunnels" });
     assert.equal(elsewhere.status, 200, "the tunnel's own /api belongs to its local service");

@@ -172,6 +172,19 @@ function collectScrub(
   ];
 }
 
+function collectDrives(
+  store: Store,
+  gauge: (name: string, help: string, value: number) => MetricFamily,
+): MetricFamily[] {
+  const drives = store.listDrives();
+  const count = (state: (typeof drives)[number]["state"]) =>
+    drives.filter((drive) => drive.state === state).length;
+  return [
+    gauge("drives_absent", "Drives that take no part.", count("absent")),
+    gauge("drives_healing", "Drives that lack something still.", count("healing")),
+  ];
+}
+
 function collectStore(store: Store): MetricFamily[] {
   const stats = store.readStats();
   const gauge = (name: string, help: string, value: number): MetricFamily => ({
@@ -186,12 +199,8 @@ function collectStore(store: Store): MetricFamily[] {
     help,
     samples: [{ labels: [], value }],
   });
-  const drives = store.listDrives();
-  const countDrives = (state: (typeof drives)[number]["state"]) =>
-    drives.filter((drive) => drive.state === state).length;
   return [
-    gauge("drives_absent", "Drives that take no part.", countDrives("absent")),
-    gauge("drives_healing", "Drives that lack something still.", countDrives("healing")),
+    ...collectDrives(store, gauge),
     gauge("buckets_total", "Buckets.", stats.buckets),
     gauge("objects_total", "Live objects.", stats.objects),
     gauge("storage_bytes", "Bytes of all versions and parts.", stats.storageBytes),
