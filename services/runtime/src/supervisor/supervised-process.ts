@@ -172,9 +172,8 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
     failures = ranMs >= STABLE_RUN_MS ? 1 : failures + 1;
     const delayMs = computeBackoffMs(failures);
     const reason = lastError === "" ? outcome : `${outcome}: ${lastError}`;
-    reportExit(options, { reason, failures, restartInMs: delayMs });
     state = { kind: "waiting", timer: setTimeout(launch, delayMs) };
-    options.onFailure?.({ reason, failures, restartInMs: delayMs });
+    reportExit(options, { reason, failures, restartInMs: delayMs });
   }
 
   return {
@@ -233,9 +232,11 @@ function limitStart(
 }
 
 function reportExit(
-  { name, logger, logCommand }: SupervisedProcessOptions,
-  { reason, failures, restartInMs }: Failure,
+  { name, logger, logCommand, onFailure }: SupervisedProcessOptions,
+  failure: Failure,
 ): void {
+  const { reason, failures, restartInMs } = failure;
+  onFailure?.(failure);
   const part = { part: name, outcome: reason };
   logger.warn("exited unexpectedly; restarting", { ...part, restart_in_ms: restartInMs });
   if (failures !== LOOP_FAILURES) return;
