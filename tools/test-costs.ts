@@ -44,6 +44,19 @@ export function sumCosts(costs: Iterable<TestCost>): { wallS: number; cpuS: numb
   return sum;
 }
 
+/** Divides the times of a group among its files, in the proportion of their recorded times. */
+export function shareCosts(
+  { wallS, cpuS = 0 }: TestCost,
+  members: readonly string[],
+  recorded: TestCosts,
+): [string, TestCost][] {
+  const sum = sumCosts(members.map((member) => recorded.get(member)!)).wallS || 1;
+  return members.map((member) => {
+    const part = recorded.get(member)!.wallS / sum;
+    return [member, { wallS: wallS * part, cpuS: cpuS * part }];
+  });
+}
+
 /** Parses what the shell's `times` prints: its second line is about the processes that it has waited for. */
 export function parseTimes(text: string): number {
   const [, children = ""] = text.trim().split("\n");

@@ -30,6 +30,20 @@ test("tests are counted, skips have their reasons, and a failure fails the file"
   assert.match(result.output, /the reason/);
 });
 
+test("the files of a group run in one process, and a failure in one fails it", async () => {
+  const body = `test("pid", (t) => t.diagnostic(\`process \${process.pid}\`));`;
+  const members = ["one.test.mjs", "two.test.mjs"].map((name) => writeTestFile(name, body));
+  const group = { file: "both", members, env: {}, timeoutMs: 30_000 };
+  const passed = await runTestFile(group);
+  assert.deepEqual([passed.failure, passed.members], [undefined, members]);
+  assert.deepEqual(passed.counts, { passed: 2, failed: 0, skipped: 0 });
+  const pids = [...passed.output.matchAll(/process (\d+)/g)].map(([, pid]) => pid);
+  assert.deepEqual([pids.length, new Set(pids).size], [2, 1]);
+  const bad = writeTestFile("bad.test.mjs", `test("bad", () => { throw new Error(); });`);
+  const failed = await runTestFile({ ...group, members: [...members, bad] });
+  assert.equal(failed.failure, "1 failed");
+});
+
 test("a file fails if it does not load or exits before its tests are done", async () => {
   const broken = writeTestFile("broken.test.mjs", `import "./missing.mjs";`);
   const exited = writeTestFile(

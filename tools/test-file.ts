@@ -2,11 +2,11 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { findMarkedProcesses, isRunning, killProcess, type ProcessEntry } from "./process-table.ts";
 import { parseTimes, type TestCost } from "./test-costs.ts";
 import type { TestPlan } from "./test-plan.ts";
@@ -18,9 +18,11 @@ export interface TestCounts {
   skipped: number;
 }
 
-/** The outcome of one file. */
+/** The outcome of one file, or of a group. */
 export interface FileResult {
   file: string;
+  /** The files of a group. */
+  members?: readonly string[];
   ms: number;
   cost: TestCost;
   counts: TestCounts;
@@ -85,6 +87,7 @@ export async function runTestFile(
   rmSync(folder, { recursive: true, force: true });
   return {
     file: plan.file,
+    ...(plan.members === undefined ? {} : { members: plan.members }),
     ms,
     cost: { wallS: ms / 1_000, cpuS },
     counts: report.counts ?? { passed: 0, failed: 0, skipped: 0 },
@@ -102,19 +105,28 @@ export function endTestFiles(): void {
   for (const [mark, child] of running) endTestFile(mark, child);
 }
 
+/** The module that runs a plan: a group's imports all of its files before the first test starts. */
+function writeEntry({ file, members }: TestPlan, folder: string): string {
+  if (members === undefined) return file;
+  const entry = join(folder, "group.mjs");
+  const imports = members.map((member) => `import "${pathToFileURL(resolve(member)).href}";\n`);
+  writeFileSync(entry, imports.join(""));
+  return entry;
+}
+
 function startTestFile(
-  { file, env, timeoutMs }: TestPlan,
+  plan: TestPlan,
   mark: string,
   { folder, reportPath, timesPath }: { folder: string; reportPath: string; timesPath: string },
 ): ChildProcess {
   const options = [
-    `--test-timeout=${Math.ceil(timeoutMs * TEST_TIMEOUT_PART)}`,
+    `--test-timeout=${Math.ceil(plan.timeoutMs * TEST_TIMEOUT_PART)}`,
     "--test-reporter=spec",
     "--test-reporter-destination=stdout",
     `--test-reporter=${new URL("test-reporter.ts", import.meta.url).href}`,
     `--test-reporter-destination=${reportPath}`,
   ];
-  const program = [process.execPath, ...options, file];
+  const program = [process.execPath, ...options, writeEntry(plan, folder)];
   return spawn("sh", ["-c", MEASURE, timesPath, ...program], {
     // A separate group: ctrl-c reaches only the runner, which then kills all files and their processes.
     detached: true,
@@ -125,7 +137,7 @@ function startTestFile(
       TMPDIR: folder,
       // The list of this user's running platforms.
       XDG_STATE_HOME: join(folder, "state"),
-      ...env,
+      ...plan.env,
       [MARK_VARIABLE]: mark,
     },
   });

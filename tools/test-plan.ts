@@ -3,8 +3,10 @@ import { globSync, readFileSync } from "node:fs";
 
 /** One run of a test file. */
 export interface TestPlan {
-  /** Path from the root of the repository. */
+  /** Path from the root of the repository; the name of a group. */
   file: string;
+  /** The files of a group, which run in one process. */
+  members?: readonly string[];
   /** Variables of this run in addition to the environment. */
   env: Record<string, string>;
   timeoutMs: number;

@@ -48,6 +48,11 @@ export class TestQueue {
     return plan;
   }
 
+  /** Adds the files of a group that failed. */
+  add(plans: readonly TestPlan[]): void {
+    this.#waiting.unshift(...plans);
+  }
+
   /** Makes room again after a file has ended. */
   release(plan: TestPlan): void {
     this.#running.delete(plan);

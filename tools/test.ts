@@ -9,7 +9,8 @@ import { explainStaleInstallation } from "./installation.ts";
 import { chooseReruns } from "./rerun.ts";
 import { endTestFiles, runTestFile, type FileResult, type TestCounts } from "./test-file.ts";
 import { preparePackage } from "../services/runtime/src/package/packed.ts";
-import { readCosts, sumCosts, writeCosts, type TestCost } from "./test-costs.ts";
+import { readCosts, shareCosts, sumCosts, writeCosts, type TestCost } from "./test-costs.ts";
+import { divideGroup, groupPlans } from "./test-groups.ts";
 import { longForms, shortForms, type TestPlan } from "./test-plan.ts";
 import { TestQueue } from "./test-queue.ts";
 
@@ -97,8 +98,11 @@ if (filters.length === 0 && !values.long) await preparePackage((line) => console
 const startedMs = performance.now();
 const results: FileResult[] = [];
 const costs = readCosts();
-const queue = new TestQueue(plans, {
-  costs,
+/** Groups with a failure: their files run again, each in a process of its own. */
+const failedGroups: FileResult[] = [];
+const runs = values.long ? plans : groupPlans(plans, costs);
+const queue = new TestQueue(runs, {
+  costs: addGroups(runs),
   cores: availableParallelism(),
   ...(jobs === undefined ? {} : { jobs }),
 });
@@ -147,8 +151,28 @@ async function runAll(): Promise<void> {
 async function runOne(plan: TestPlan): Promise<void> {
   const result = await runTestFile(plan);
   queue.release(plan);
-  results.push(result);
   printResult(result);
+  if (plan.members === undefined || result.failure === undefined) {
+    results.push(result);
+    return;
+  }
+  console.log(`again, one by one: ${plan.file}\n`);
+  failedGroups.push(result);
+  queue.add(divideGroup(plan));
+}
+
+/** The recorded costs, with those of groups. */
+function addGroups(all: readonly TestPlan[]): Map<string, TestCost> {
+  const sums = all.flatMap(({ file, members }) => {
+    const known = members?.map((member) => costs.get(member)!);
+    return known === undefined ? [] : [[file, sumCosts(known)] as const];
+  });
+  return new Map([...costs, ...sums]);
+}
+
+/** Numbers of files in results or plans. */
+function countFiles(all: readonly { members?: readonly string[] }[]): number {
+  return all.reduce((sum, { members }) => sum + (members?.length ?? 1), 0);
 }
 
 function printResult({ file, ms, counts, failure, output, skips }: FileResult): void {
@@ -183,7 +207,10 @@ async function runAgain(): Promise<FileResult[]> {
 function record(): void {
   if (filters.length > 0 || values.long || failures.length > 0 || queue.waiting.length > 0)
     return console.log("costs not recorded: that takes a run of all files without failures");
-  writeCosts(new Map(results.map(({ file, cost }) => [file, cost])));
+  const own = results.flatMap(({ file, members, cost }) =>
+    members === undefined ? [[file, cost] as const] : shareCosts(cost, members, costs),
+  );
+  writeCosts(new Map(own));
 }
 
 /** Prints the files that cost most, and the sums beside those of the recorded run. */
@@ -197,7 +224,9 @@ function printCosts(): void {
     console.log(`${show(cost)}  ${file}`);
   }
   console.log(`${show(sumCosts(results.map(({ cost }) => cost)))}  all of this run`);
-  const known = results.flatMap(({ file }) => costs.get(file) ?? []);
+  const known = results.flatMap(({ file, members = [file] }) =>
+    members.flatMap((member) => costs.get(member) ?? []),
+  );
   console.log(`${show(sumCosts(known))}  the same files as recorded`);
 }
 
@@ -221,16 +250,17 @@ if (failures.length > 0) console.log("\nfailed files:");
 for (const { file, failure } of failures) console.log(`  ${file}: ${failure}`);
 if (unstable.length > 0) console.log("\nunstable files, which passed only when run again:");
 for (const { file, failure } of unstable) console.log(`  ${file}: ${failure}`);
-if (queue.waiting.length > 0) {
+if (failedGroups.length > 0) console.log("\ngroups with a failure, whose files ran one by one:");
+for (const { file, failure } of failedGroups) console.log(`  ${file}: ${failure}`);
+const left = queue.waiting.flatMap(({ file, members = [file] }) => members);
+if (left.length > 0) {
   console.log(`\nnot run, the time limit of ${runMs / 60_000} minutes was reached:`);
-  for (const { file } of queue.waiting) console.log(`  ${file}`);
+  for (const file of left) console.log(`  ${file}`);
 }
 const minutes = ((performance.now() - startedMs) / 60_000).toFixed(1);
-console.log(`\n${results.length} of ${plans.length} files in ${minutes} minutes`);
+console.log(`\n${countFiles(results)} of ${plans.length} files in ${minutes} minutes`);
 // A file that was cut off or could not load has no failed test of its own, but counts as one.
 const failed = total.failed + failures.filter(({ counts }) => counts.failed === 0).length;
-console.log(
-  `${total.passed} passed, ${failed + queue.waiting.length} failed, ${total.skipped} skipped`,
-);
+console.log(`${total.passed} passed, ${failed + left.length} failed, ${total.skipped} skipped`);
 if (values.record) record();
-process.exitCode = failures.length > 0 || queue.waiting.length > 0 ? 1 : 0;
+process.exitCode = failures.length > 0 || left.length > 0 ? 1 : 0;
