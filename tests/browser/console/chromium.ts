@@ -1,8 +1,8 @@
 // The console in Chromium: signs in, and checks each page for accessibility, policy reports and its width.
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
-import axe from "axe-core";
 import type { Browser, BrowserContext, Page } from "playwright-core";
+import { findViolations } from "@platform/testing/accessibility";
 import { ADMIN, type Platform, type User } from "../../identity/platform.ts";
 
 /** Pages wait for a loaded machine. */
@@ -37,7 +37,7 @@ const signedIn = new WeakMap<Platform, Awaited<ReturnType<BrowserContext["storag
 
 /** Opens the page of one service in a context of its own and signs in with its token, or its access key and secret. */
 export async function openConsole(
-  t: TestContext,
+  t: Pick<TestContext, "after">,
   browser: Browser,
   options: { url: string; token: string; accessKey?: string; look?: Look; path?: string },
 ): Promise<ConsolePage> {
@@ -57,7 +57,7 @@ export async function openConsole(
 
 /** Opens the platform's console in a context of its own, signed in at identity as administrator. */
 export async function openPlatform(
-  t: TestContext,
+  t: Pick<TestContext, "after">,
   browser: Browser,
   platform: Platform,
   look?: Look,
@@ -82,7 +82,7 @@ export async function keepSignIn({ page }: ConsolePage, platform: Platform): Pro
 
 /** Opens an address in a context of its own. */
 export async function openAt(
-  t: TestContext,
+  t: Pick<TestContext, "after">,
   browser: Browser,
   url: string,
   look?: Look,
@@ -112,7 +112,7 @@ export async function readClicks({ page }: ConsolePage): Promise<number> {
 }
 
 async function openPage(
-  t: TestContext,
+  t: Pick<TestContext, "after">,
   browser: Browser,
   look: Look = LOOKS[0],
   storageState?: Awaited<ReturnType<BrowserContext["storageState"]>>,
@@ -159,10 +159,8 @@ export async function listSections(console: ConsolePage): Promise<string[]> {
   return [...found];
 }
 
-/** Options of axe. The themes differ only in colours: the dark one is checked for its contrast alone. */
-const READ_RULES = `matchMedia("(prefers-color-scheme: dark)").matches
-  ? { resultTypes: ["violations"], runOnly: ["color-contrast"] }
-  : { resultTypes: ["violations"] }`;
+/** The themes differ only in colours: the dark one is checked for its contrast alone. */
+const DARK_RULES = ["color-contrast"];
 
 /** Asserts that the page is accessible, within its window, without policy reports, and that no text of users ran. */
 export async function checkPage({ page, reports }: ConsolePage, what: string): Promise<void> {
@@ -176,11 +174,8 @@ export async function checkPage({ page, reports }: ConsolePage, what: string): P
   await page.evaluate(
     "Promise.allSettled(document.getAnimations().filter((one) => one.effect.getComputedTiming().endTime !== Infinity).map((one) => one.finished)).then(() => undefined)",
   );
-  if ((await page.evaluate("typeof axe")) === "undefined") await page.evaluate(axe.source);
-  const violations = await page.evaluate(
-    `axe.run(document, ${READ_RULES}).then(({ violations }) =>
-      violations.map(({ id, nodes }) => id + ": " + nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(" | ")))`,
-  );
+  const isDark = await page.evaluate('matchMedia("(prefers-color-scheme: dark)").matches');
+  const violations = await findViolations(page, isDark === true ? DARK_RULES : undefined);
   assert.deepEqual(violations, [], `${what}: accessibility`);
 }
 

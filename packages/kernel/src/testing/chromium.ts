@@ -13,6 +13,9 @@ const FLAGS = [
   "--disable-component-update",
   "--disable-sync",
 ];
+// A page is closed after seconds: to optimize its scripts takes longer than to run them. About a third of a test's processor
+// time.
+const UNOPTIMIZED = "--js-flags=--no-opt --no-maglev";
 /** Longer than a busy machine needs. */
 const START_MS = 120_000;
 
@@ -22,13 +25,16 @@ export const chromiumSkip: string | false =
     ? false
     : "chromium-headless-shell is not installed: tools/install-peers browser";
 
-/** Starts Chromium without a window. Rejects if it is not installed. */
-export async function startChromium(): Promise<Browser> {
+/**
+ * Starts Chromium without a window. Rejects if it is not installed. Scripts are not optimized, unless the browser is for
+ * measurements.
+ */
+export async function startChromium(purpose: "tests" | "measurements" = "tests"): Promise<Browser> {
   // Most users of this module need no browser.
   const { chromium } = await import("playwright-core");
   return chromium.launch({
     executablePath: PROGRAM,
-    args: FLAGS,
+    args: purpose === "tests" ? [...FLAGS, UNOPTIMIZED] : FLAGS,
     timeout: START_MS,
     // Names of saved files follow the locale's encoding.
     env: { ...process.env, LANG: "C.UTF-8", LC_ALL: "C.UTF-8" },

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { after } from "node:test";
-import axe from "axe-core";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { startChromium } from "@platform/kernel/testing";
+import { findViolations } from "@platform/testing/accessibility";
 
 // Longer than a busy machine needs.
 const WAIT_MS = 60_000;
@@ -13,14 +13,14 @@ const WAIT_MS = 60_000;
 const pictures = process.env["PLATFORM_TEST_PICTURES"];
 let pictureCount = 0;
 /**
- * Appearances in which every page is checked. The themes differ only in colours: the dark one is checked for its contrast
- * alone.
+ * Appearances in which every page is checked, and the rules of axe: all of them once, and the contrast in the other theme,
+ * which differs only in colours. Pages have one column at any width.
  */
 const LOOKS = [
-  { width: 390, colorScheme: "light" },
-  { width: 390, colorScheme: "dark" },
-  { width: 1440, colorScheme: "dark" },
-  { width: 1440, colorScheme: "light" },
+  { width: 390, colorScheme: "light", rules: "all" },
+  { width: 390, colorScheme: "dark", rules: "none" },
+  { width: 1440, colorScheme: "dark", rules: ["color-contrast"] },
+  { width: 1440, colorScheme: "light", rules: "none" },
 ] as const;
 /** Pages that have been checked, by address, heading and title: most tests come past the same ones. */
 const checked = new Set<string>();
@@ -165,7 +165,7 @@ export class Person {
       .toLowerCase()
       .replaceAll(/[^a-z]+/g, "-")
       .slice(0, 48)}`;
-    for (const { width, colorScheme } of LOOKS) {
+    for (const { width, colorScheme, rules } of LOOKS) {
       await page.setViewportSize({ width, height: 900 });
       await page.emulateMedia({ colorScheme });
       const look = `${name}, ${width} px, ${colorScheme}`;
@@ -174,10 +174,9 @@ export class Person {
       const isWider = await page.evaluate("document.documentElement.scrollWidth > innerWidth");
       assert.equal(isWider, false, `${look}: wider than its window`);
       await this.#takePicture(`${file}-${width}-${colorScheme}`);
-      if (!this.#hasScripts) continue;
-      if ((await page.evaluate("typeof axe")) === "undefined") await page.evaluate(axe.source);
-      const rules = colorScheme === "dark" ? `runOnly: ["color-contrast"]` : "";
-      assert.deepEqual(await page.evaluate(findViolations(rules)), [], look);
+      if (!this.#hasScripts || rules === "none") continue;
+      const chosen = rules === "all" ? undefined : rules;
+      assert.deepEqual(await findViolations(page, chosen), [], look);
     }
   }
 
@@ -194,12 +193,6 @@ const STILL = `Promise.race([
   Promise.allSettled(document.getAnimations().map(({ finished }) => finished)),
   new Promise((resolve) => setTimeout(resolve, 5_000)),
 ]).then(() => undefined)`;
-
-/** A program of the page: runs axe with these options as well, and resolves with the broken rules and their elements. */
-function findViolations(options: string): string {
-  return `axe.run(document, { resultTypes: ["violations"], ${options} }).then(({ violations }) =>
-    violations.map(({ id, nodes }) => id + ": " + nodes.slice(0, 3).map(({ html }) => html.slice(0, 200)).join(" | ")))`;
-}
 
 interface PageLook {
   width: number;

@@ -4,8 +4,8 @@ import { createServer, request as httpRequest, type IncomingMessage } from "node
 import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import axe from "axe-core";
 import type { Browser, Page } from "playwright-core";
+import { findViolations } from "@platform/testing/accessibility";
 import { waitFor } from "@platform/testing/wait";
 import { startInspector, type Inspector } from "../../src/inspect/inspector.ts";
 import { Cleanup, send, startLocal, startTestClient, startTestRelay } from "../fixture/stage.ts";
@@ -328,7 +328,7 @@ describe("in Chromium", { skip: chromiumSkip }, () => {
       await row("/orders").click();
       await response().getByText('"nested"').waitFor();
       await page.evaluate("document.fonts.ready.then(() => undefined)");
-      const violations = await runAxe(page);
+      const violations = await findViolations(page);
       assert.deepEqual(violations, []);
       const loaded = await page.evaluate(
         "[...document.fonts].filter(({ status }) => status === 'loaded').length",
@@ -509,12 +509,3 @@ describe("in Chromium", { skip: chromiumSkip }, () => {
     );
   });
 });
-
-/** Violations of accessibility rules on a page. */
-async function runAxe(page: Page): Promise<string[]> {
-  await page.evaluate(axe.source);
-  return await page.evaluate(
-    `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
-      violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html).join(" ")))`,
-  );
-}
