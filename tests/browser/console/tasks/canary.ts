@@ -10,14 +10,14 @@ const IN_A_ROW = 60;
 
 type Upstream = Awaited<ReturnType<typeof startUpstream>>;
 
-/** The route, its two targets, and a client that sends requests until it is stopped. */
+/** The route, its two targets, and a client that sends requests while a task needs them. */
 export class Canary {
   static readonly prefix = "/shop";
   readonly #platform: Platform;
   readonly #stable: Upstream;
   readonly #canary: Upstream;
-  #isStopped = false;
-  #traffic: Promise<void> = Promise.resolve();
+  /** Requests that are being sent. */
+  #traffic: { isStopped: boolean; ended: Promise<void> } | undefined;
   /** Answers of the targets, newest last. */
   #answers: string[] = [];
   #failures: string[] = [];
@@ -37,13 +37,13 @@ export class Canary {
     );
     const started = new Canary(platform, stable!, canary!);
     await started.#addRoute();
-    started.#traffic = started.#send();
     return started;
   }
 
-  /** Waits until the canary has answered. */
+  /** Begins to send requests, and waits until the canary has answered. */
   async waitForTraffic(): Promise<void> {
     this.#answers = [];
+    this.#traffic ??= this.#startTraffic();
     await this.#waitFor((answers) => answers.includes("canary"), "the canary gets no request");
   }
 
@@ -57,16 +57,16 @@ export class Canary {
     assert.deepEqual(this.#failures, [], "failed requests");
   }
 
-  /** Begins with a new canary: other weights than those that were rolled back. */
+  /** Ends the requests, and begins with a new canary: other weights than those that were rolled back. */
   async restart(): Promise<void> {
+    await this.#endTraffic();
     this.#weight += 1;
     await this.#addRoute();
     this.#failures = [];
   }
 
   async stop(): Promise<void> {
-    this.#isStopped = true;
-    await this.#traffic;
+    await this.#endTraffic();
     this.#stable.close();
     this.#canary.close();
   }
@@ -84,8 +84,21 @@ export class Canary {
     });
   }
 
-  async #send(): Promise<void> {
-    while (!this.#isStopped) {
+  #startTraffic(): { isStopped: boolean; ended: Promise<void> } {
+    const traffic = { isStopped: false, ended: Promise.resolve() };
+    traffic.ended = this.#send(traffic);
+    return traffic;
+  }
+
+  async #endTraffic(): Promise<void> {
+    if (this.#traffic === undefined) return;
+    this.#traffic.isStopped = true;
+    await this.#traffic.ended;
+    this.#traffic = undefined;
+  }
+
+  async #send(traffic: { readonly isStopped: boolean }): Promise<void> {
+    while (!traffic.isStopped) {
       try {
         const { status, text } = await this.#platform.ask(Canary.prefix);
         if (status === 200) this.#answers.push(text);
