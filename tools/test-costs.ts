@@ -44,6 +44,12 @@ export function sumCosts(costs: Iterable<TestCost>): { wallS: number; cpuS: numb
   return sum;
 }
 
+/** The cost of files that run one after the other; its CPU time is not known unless each of theirs is. */
+export function addCosts(costs: readonly TestCost[]): TestCost {
+  const { wallS, cpuS } = sumCosts(costs);
+  return { wallS, cpuS: costs.some((cost) => cost.cpuS === undefined) ? undefined : cpuS };
+}
+
 /** Divides the times of a group among its files, in the proportion of their recorded times. */
 export function shareCosts(
   { wallS, cpuS = 0 }: TestCost,

@@ -1,7 +1,7 @@
 // Which test files share a process, and how a group's costs are divided.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { shareCosts, type TestCost } from "./test-costs.ts";
+import { addCosts, shareCosts, type TestCost } from "./test-costs.ts";
 import { divideGroup, groupPlans } from "./test-groups.ts";
 import type { TestPlan } from "./test-plan.ts";
 
@@ -69,4 +69,13 @@ test("a group is divided into its files, and its costs as they were recorded", (
     ["a", { wallS: 2, cpuS: 1 }],
     ["b", { wallS: 6, cpuS: 3 }],
   ]);
+});
+
+test("the processor time of a group is not known unless that of each file is", () => {
+  const known = { wallS: 2, cpuS: 1 };
+  assert.deepEqual(addCosts([known, known]), { wallS: 4, cpuS: 2 });
+  assert.deepEqual(addCosts([known, { wallS: 3, cpuS: undefined }]), {
+    wallS: 5,
+    cpuS: undefined,
+  });
 });

@@ -9,7 +9,14 @@ import { explainStaleInstallation } from "./installation.ts";
 import { chooseReruns } from "./rerun.ts";
 import { endTestFiles, runTestFile, type FileResult, type TestCounts } from "./test-file.ts";
 import { preparePackage } from "../services/runtime/src/package/packed.ts";
-import { readCosts, shareCosts, sumCosts, writeCosts, type TestCost } from "./test-costs.ts";
+import {
+  addCosts,
+  readCosts,
+  shareCosts,
+  sumCosts,
+  writeCosts,
+  type TestCost,
+} from "./test-costs.ts";
 import { divideGroup, groupPlans } from "./test-groups.ts";
 import { longForms, shortForms, type TestPlan } from "./test-plan.ts";
 import { TestQueue } from "./test-queue.ts";
@@ -165,7 +172,7 @@ async function runOne(plan: TestPlan): Promise<void> {
 function addGroups(all: readonly TestPlan[]): Map<string, TestCost> {
   const sums = all.flatMap(({ file, members }) => {
     const known = members?.map((member) => costs.get(member)!);
-    return known === undefined ? [] : [[file, sumCosts(known)] as const];
+    return known === undefined ? [] : [[file, addCosts(known)] as const];
   });
   return new Map([...costs, ...sums]);
 }
