@@ -1,4 +1,5 @@
-// Builds parts of a checkout beside the running services: the console's page, and the built form of the programs.
+// Builds parts of a checkout beside the running services: the console's page, the built form of the programs, and the package
+// for projects.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -8,9 +9,10 @@ import type { Logger } from "@platform/kernel/log";
 /** Packages and images carry the built page instead. */
 const CONSOLE = fileURLToPath(new URL("../../../../apps/console/build.ts", import.meta.url));
 const SERVICES = fileURLToPath(new URL("../build/build-services.ts", import.meta.url));
+const PACKAGE = fileURLToPath(new URL("../package/pack-checkout.ts", import.meta.url));
 const TEXT_MAX = 2_000;
 
-/** Options of {@link buildConsole} and {@link buildServices}. */
+/** Options of {@link buildConsole}, {@link buildServices} and {@link buildPackage}. */
 export interface BuildOptions {
   readonly lifecycle: Lifecycle;
   readonly logger: Logger;
@@ -38,6 +40,16 @@ export function buildServices({ program = SERVICES, ...options }: BuildOptions):
     command: [program, "--background"],
     failure: "the built form of the services could not be written; starts take longer",
     remedy: "npm run build:services",
+  });
+}
+
+/** Packs the platform for projects, as `buildConsole`. */
+export function buildPackage({ program = PACKAGE, ...options }: BuildOptions): Promise<void> {
+  return runBuild({
+    ...options,
+    command: [program],
+    failure: "the platform could not be packed for projects",
+    remedy: "npm run pack:platform",
   });
 }
 

@@ -53,7 +53,12 @@ import { endFormerRun } from "../supervisor/former-run.ts";
 import type { LogStream } from "../supervisor/log-stream.ts";
 import type { SupervisedProcess } from "../supervisor/supervised-process.ts";
 import { isSchedulesMessage, type RunCommand } from "../watch/messages.ts";
-import { buildConsole, buildServices, type BuildOptions } from "./background-build.ts";
+import {
+  buildConsole,
+  buildPackage,
+  buildServices,
+  type BuildOptions,
+} from "./background-build.ts";
 import { LOG_FILE } from "./logs.ts";
 import { createOutput, type Output } from "./output.ts";
 import { explainHeldPorts } from "./held-ports.ts";
@@ -186,7 +191,7 @@ async function supervise(lifecycle: Lifecycle, supervised: Supervised): Promise<
   notes.push(...projects.open());
   lifecycle.onReady(() => writeBanner(supervised, lines));
   // Not before: a build takes processor time from the starting services.
-  void buildMissing(lines.has("gate"), { lifecycle, logger });
+  void buildMissing(lines.has("gate"), !options.json, { lifecycle, logger });
 }
 
 // Before the data folder exists: an error must not leave one behind.
@@ -278,13 +283,18 @@ function writeBanner(
   output.log.release("warnings");
 }
 
-// One after the other, beside the services.
-async function buildMissing(hasConsole: boolean, options: BuildOptions): Promise<void> {
+// One after the other, beside the services. A platform without somebody at a terminal needs no package for projects.
+async function buildMissing(
+  hasConsole: boolean,
+  isAttended: boolean,
+  options: BuildOptions,
+): Promise<void> {
   if (hasConsole) await buildConsole(options);
   const isNode = process.versions["bun"] === undefined;
   if (!IS_BUILT && isNode && (process.env["PLATFORM_FORM"] ?? "") === "") {
     await buildServices(options);
   }
+  if (isAttended && isNode) await buildPackage(options);
 }
 
 interface ApiParts {
