@@ -60,7 +60,7 @@ test("a few files run one by one", () => {
 
 test("a group is divided into its files, and its costs as they were recorded", () => {
   const members = ["a", "b"];
-  assert.deepEqual(divideGroup({ ...plan("group"), members }), members.map(plan));
+  assert.deepEqual(divideGroup({ ...plan("group"), members }, 1), members.map(plan));
   const recorded = new Map([
     ["a", { wallS: 1, cpuS: undefined }],
     ["b", { wallS: 3, cpuS: 1 }],

@@ -10,6 +10,10 @@ const FILES_MIN = 30;
 const MEMBER_WALL_S_MAX = 12;
 /** No group is longer than other files, so that the last one of a run is not waited for. */
 const GROUP_WALL_S_MAX = 45;
+/** Real time of sockets: the tests of these packages disturb each other in one process. */
+const BY_THE_CLOCK = /^(?:packages\/http1|services\/tunnel)\//;
+/** A group that hangs must not hold a run: its files run again one by one. */
+const GROUP_TIMEOUT_MS = 240_000;
 /** Hooks at the top of a file run for all files of its process, and these change or measure the process. */
 const WHOLE_PROCESS =
   /^(?:beforeEach|afterEach)\(|process\.env\[[^\]]+\] = |delete process\.env|process\.chdir\(|process\.on\(|mock\.timers|memoryUsage\(|setFlagsFromString|monitorEventLoopDelay|resourceUsage\(|getActiveResourcesInfo/m;
@@ -54,18 +58,21 @@ function isSmall(
   const cost = costs.get(file);
   if (cost === undefined || cost.wallS > MEMBER_WALL_S_MAX) return false;
   return (
-    Object.keys(env).length === 0 && !DATA_SUITES.test(file) && !WHOLE_PROCESS.test(read(file))
+    Object.keys(env).length === 0 &&
+    !BY_THE_CLOCK.test(file) &&
+    !DATA_SUITES.test(file) &&
+    !WHOLE_PROCESS.test(read(file))
   );
 }
 
 function join(folder: string, members: readonly TestPlan[]): TestPlan {
   const files = members.map(({ file }) => file);
-  const { timeoutMs } = members[0]!;
+  const timeoutMs = Math.min(members[0]!.timeoutMs, GROUP_TIMEOUT_MS);
   const file = `${folder} (${files.length} files from ${files[0]!.slice(folder.length + 1)})`;
   return { file, members: files, env: {}, timeoutMs };
 }
 
 /** Returns the plans of a group's files, each for a process of its own. */
-export function divideGroup({ members = [], env, timeoutMs }: TestPlan): TestPlan[] {
+export function divideGroup({ members = [], env }: TestPlan, timeoutMs: number): TestPlan[] {
   return members.map((file) => ({ file, env, timeoutMs }));
 }

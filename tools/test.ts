@@ -165,7 +165,7 @@ async function runOne(plan: TestPlan): Promise<void> {
   }
   console.log(`again, one by one: ${plan.file}\n`);
   failedGroups.push(result);
-  queue.add(divideGroup(plan));
+  queue.add(divideGroup(plan, timeoutMs));
 }
 
 /** The recorded costs, with those of groups. */

@@ -97,7 +97,11 @@ export const BODY_FIELDS: Readonly<Record<string, BodyFields>> = {
     `),
   },
   runtime: {
-    named: {},
+    named: {
+      folder: "folder of a project, whose code runs: only with the data folder's token",
+      environment_file: "file with a project's variables: only with the data folder's token",
+      "variables.*": "variables of a project's process: only with the data folder's token",
+    },
     others: readFields(`
       access_key password secret_key token username
     `),
