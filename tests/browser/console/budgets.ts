@@ -63,7 +63,7 @@ if (values.help) {
 async function measure(rounds: number, roundMs: number): Promise<boolean> {
   const ends: (() => unknown)[] = [];
   const stage = { after: (end: () => unknown) => void ends.push(end) };
-  const browser = await startChromium("measurements");
+  const browser = await startChromium("optimized");
   const found: Figures[] = [];
   const loadBefore = loadavg()[0]!;
   try {

@@ -21,7 +21,7 @@ const folder = mkdtempSync(join(tmpdir(), "console-objects-"));
 
 before(async () => {
   if (chromiumSkip !== false) return;
-  [platform, browser] = await Promise.all([Platform.start(), startChromium()]);
+  [platform, browser] = await Promise.all([Platform.start(), startChromium("optimized")]);
   await platform.storage("PUT", `/${BUCKET}`);
 });
 

@@ -26,15 +26,17 @@ export const chromiumSkip: string | false =
     : "chromium-headless-shell is not installed: tools/install-peers browser";
 
 /**
- * Starts Chromium without a window. Rejects if it is not installed. Scripts are not optimized, unless the browser is for
- * measurements.
+ * Starts Chromium without a window. Rejects if it is not installed. Scripts are optimized for measurements, and for pages that
+ * compute, as for the checksums of large files.
  */
-export async function startChromium(purpose: "tests" | "measurements" = "tests"): Promise<Browser> {
+export async function startChromium(
+  scripts: "interpreted" | "optimized" = "interpreted",
+): Promise<Browser> {
   // Most users of this module need no browser.
   const { chromium } = await import("playwright-core");
   return chromium.launch({
     executablePath: PROGRAM,
-    args: purpose === "tests" ? [...FLAGS, UNOPTIMIZED] : FLAGS,
+    args: scripts === "interpreted" ? [...FLAGS, UNOPTIMIZED] : FLAGS,
     timeout: START_MS,
     // Names of saved files follow the locale's encoding.
     env: { ...process.env, LANG: "C.UTF-8", LC_ALL: "C.UTF-8" },
