@@ -1,8 +1,16 @@
 // The units of systemd in deploy/: as the guide shows them, confined, and with everything working under their confinement.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import {
@@ -51,8 +59,18 @@ test("services are confined", { skip }, () => {
   }
 });
 
-/** Runs a command line as a unit confines it, without the privileges of root. */
-function runConfined(unit: string, command: readonly string[], env: Record<string, string>) {
+/** Without the privileges of root, if other users may read this checkout. */
+const user = process.getuid!() === 0 && isReadable(root) ? NOBODY : process.getuid!();
+
+function isReadable(folder: string): boolean {
+  const parent = dirname(folder);
+  const { mode } = statSync(folder);
+  return (mode & 0o005) === 0o005 && (parent === folder || isReadable(parent));
+}
+
+/** Runs a command line as a unit confines it. */
+function runConfined(unit: string, command: readonly string[], variables: Record<string, string>) {
+  const env = { ...variables, FILTERED_USER: String(user) };
   return runCommand(["python3", launcher, join(deploy, unit), ...command], { env, cwd: root });
 }
 
@@ -73,7 +91,7 @@ async function finish(command: ReturnType<typeof runCommand>): Promise<string> {
 function makeOwnFolder(base: string, name: string): string {
   const folder = join(base, name);
   mkdirSync(folder, { mode: 0o700 });
-  if (process.getuid!() === 0) chownSync(folder, NOBODY, NOBODY);
+  if (user !== process.getuid!()) chownSync(folder, user, user);
   return folder;
 }
 

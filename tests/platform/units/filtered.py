@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """filtered.py UNIT COMMAND...: runs a command with the system calls, capabilities and umask that a unit of systemd allows.
 
-The sets of calls are those of the installed systemd (`systemd-analyze syscall-filter`); calls outside fail as the unit says.
+FILTERED_USER is the id of the user and group that runs it; only root may name another one. The sets of calls are those of the installed systemd (`systemd-analyze syscall-filter`); calls outside fail as the unit says.
 """
 import ctypes
 import errno
@@ -70,10 +70,11 @@ def main():
     for capability in range(64):
         if capability != CAP_NET_BIND_SERVICE:
             libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
-    if os.getuid() == 0:
+    user = int(os.environ.get("FILTERED_USER", os.getuid()))
+    if user != os.getuid():
         os.setgroups([])
-        os.setgid(65534)
-        os.setuid(65534)
+        os.setgid(user)
+        os.setuid(user)
     libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     apply_filter(allowed, code)
     os.execvp(sys.argv[2], sys.argv[2:])
