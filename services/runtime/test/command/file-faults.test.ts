@@ -14,9 +14,10 @@ test("no fault of a file of `platform up` is silent", async (t) => {
     isForeign: (file) => FOREIGN.test(file),
     async start(folder) {
       const up = run(["up", "--json", "--only", "sample", "--data", folder, ...ADDRESSES]);
-      const started = await up.waitFor((text) => {
-        if (up.child.exitCode !== null) throw new Error(up.output().err);
-        return findStarted(text);
+      const started = await up.waitFor(findStarted).catch(async () => {
+        // Its last lines may come after its exit.
+        await up.exit;
+        throw new Error(up.output().err);
       });
       const { notes } = started as typeof started & { notes: string[] };
       return {
