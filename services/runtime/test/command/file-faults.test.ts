@@ -17,7 +17,8 @@ test("no fault of a file of `platform up` is silent", async (t) => {
       const started = await up.waitFor(findStarted).catch(async () => {
         // Its last lines may come after its exit.
         await up.exit;
-        throw new Error(up.output().err);
+        const { out, err } = up.output();
+        throw new Error(out + err);
       });
       const { notes } = started as typeof started & { notes: string[] };
       return {
