@@ -77,11 +77,14 @@ function checkMemory(dataDir: string): Finding {
   const limit = limitBytes === undefined ? "" : ` of a limit of ${formatSize(limitBytes)}`;
   const text = `memory: ${formatSize(availableBytes)} available${limit}`;
   // Services that run have what they need; the next burst may not.
-  const shortage = isRunning(dataDir)
-    ? availableBytes < MEMORY_BYTES_MIN && "give the platform more memory, or stop some services"
-    : describeShortage(SERVICES, memory);
-  if (shortage === undefined || shortage === false) return { level: "ok", text };
-  return { level: "warn", text, remedy: shortage };
+  if (!isRunning(dataDir)) {
+    const shortage = describeShortage(SERVICES, memory);
+    return shortage === undefined
+      ? { level: "ok", text }
+      : { level: "warn", text, remedy: shortage };
+  }
+  if (availableBytes >= MEMORY_BYTES_MIN) return { level: "ok", text };
+  return { level: "warn", text, remedy: "give the platform more memory, or stop some services" };
 }
 
 // The folder of another user is a finding of its own.

@@ -28,7 +28,7 @@ export interface Memory {
   limitBytes: number | undefined;
 }
 
-/** Returns the memory that can be used, without what the system can reclaim. */
+/** Returns the memory that can be used, with what the system can reclaim. */
 export function readMemory(sources: MemorySources = {}): Memory {
   const { proc = "/proc", limitBytes = process.constrainedMemory() } = sources;
   const machine = readMachine(proc);

@@ -21,7 +21,7 @@ function createFiles(t: TestContext, files: Record<string, string>) {
 
 const MEMINFO = { "proc/meminfo": "MemTotal: 8388608 kB\nMemAvailable: 4194304 kB\n" };
 
-test("without a limit the memory is that of the machine, without what can be reclaimed", (t) => {
+test("without a limit the memory is that of the machine, with what can be reclaimed", (t) => {
   const sources = createFiles(t, { ...MEMINFO, "proc/self/cgroup": "0::/\n" });
   const expected = { availableBytes: 4096 * MIB, limitBytes: undefined };
   // Node reports the first for a group without a limit.
