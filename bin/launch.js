@@ -7,6 +7,8 @@ import { fileURLToPath } from "node:url";
 import { findBuilt } from "./built.js";
 
 const NODE_MAJOR_MIN = 26;
+// Lets services return memory when they are idle. Fixed at the start, because compiled modules are kept per set of flags.
+const COLLECT_FLAG = "--expose-gc";
 const NPM_CHECK_MS = 500;
 // Time to exit after the IPC channel has closed.
 const ORPHAN_EXIT_MS = 15_000;
@@ -42,7 +44,10 @@ export async function launch(script, main) {
     const program = await import(chooseForm(main));
     await program.main();
   } else {
-    relaunch(findRuntime(wanted), fileURLToPath(script));
+    const flags = wanted === "node" ? [COLLECT_FLAG] : [];
+    const start = [...flags, fileURLToPath(script)];
+    if (isRuntimeVersion(wanted)) relaunch(process.execPath, [...process.execArgv, ...start]);
+    else relaunch(findRuntime(wanted), start);
   }
 }
 
@@ -65,8 +70,18 @@ function keepCompiled() {
 }
 
 function isRuntime(wanted) {
+  if (!isRuntimeVersion(wanted)) return false;
+  return wanted === "bun" || globalThis.gc !== undefined || !canReplaceItself();
+}
+
+function isRuntimeVersion(wanted) {
   if (wanted === "bun") return process.versions.bun !== undefined;
   return !process.versions.bun && Number.parseInt(process.versions.node, 10) >= NODE_MAJOR_MIN;
+}
+
+function canReplaceItself() {
+  const isPossible = typeof process.execve === "function" && process.platform !== "win32";
+  return isPossible && !process.connected;
 }
 
 function findRuntime(wanted) {
@@ -94,10 +109,10 @@ function findUpwards(path) {
   }
 }
 
-function relaunch(runtime, script) {
+function relaunch(runtime, start) {
   if (isSupervised() && !process.connected) process.exit(1);
-  const args = [script, ...process.argv.slice(2)];
-  if (typeof process.execve === "function" && process.platform !== "win32" && !process.connected) {
+  const args = [...start, ...process.argv.slice(2)];
+  if (canReplaceItself()) {
     // Versions before 26 print a warning that it is experimental.
     process.emitWarning = () => {};
     process.execve(runtime, [runtime, ...args], process.env);

@@ -20,7 +20,8 @@ function readPss(pid: number): number {
 }
 
 function readScript(pid: number): string {
-  return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")[1] ?? "";
+  const [, ...args] = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+  return args.find((arg) => !arg.startsWith("-")) ?? "";
 }
 
 // Other programs of a busy machine keep the services from becoming idle.

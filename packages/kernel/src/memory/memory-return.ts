@@ -1,7 +1,5 @@
 // Returns memory to the system: the young generation grows while modules load and requests come in bursts, and V8 keeps it
 // until the next collection, which an idle process never reaches.
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 
 const CHECK_MS = 2_000;
 /** A collection takes as long as some requests, so none may be in flight. */
@@ -15,8 +13,7 @@ const IDLE_MS = 60_000;
 export interface MemoryReturnOptions {
   /** Share of the time since the last call in which this thread ran, 0 to 1. */
   readonly measureShare: () => number;
-  /** False if it could not collect: it is tried again. */
-  readonly collect: () => boolean;
+  readonly collect: () => void;
   /** Called to be called back after `ms`. */
   readonly wait: (ms: number, callback: () => void) => void;
 }
@@ -46,7 +43,8 @@ export class MemoryReturn {
         return;
       }
       wait(QUIET_MS, () => {
-        if (measureShare() < QUIET_SHARE && this.#options.collect()) {
+        if (measureShare() < QUIET_SHARE) {
+          this.#options.collect();
           this.#isDue = false;
           measureShare();
         }
@@ -56,9 +54,13 @@ export class MemoryReturn {
   }
 }
 
-/** Returns memory of this thread for the rest of its life. No effect on Bun, whose collector does so by itself. */
+/**
+ * Returns memory of this thread for the rest of its life, if the process was started with `--expose-gc`. To enable that flag later
+ * and take `gc` from a context of its own costs a service up to a third of its speed until it ends.
+ */
 export function returnMemory(): void {
-  if (process.versions["bun"] !== undefined) return;
+  const { gc } = globalThis;
+  if (gc === undefined) return;
   let last = performance.eventLoopUtilization();
   void new MemoryReturn({
     measureShare: () => {
@@ -67,19 +69,7 @@ export function returnMemory(): void {
       last = now;
       return utilization;
     },
-    collect: collectGarbage,
+    collect: () => gc({ type: "major", execution: "sync", flavor: "last-resort" }),
     wait: (ms, callback) => void setTimeout(callback, ms).unref(),
   });
-}
-
-/**
- * Collects all garbage and gives free pages back. The flag is set for one moment only: with it, V8 would reject the compiled
- * modules that it has kept. It is one for all threads: false if another thread has reset it in that moment.
- */
-export function collectGarbage(): boolean {
-  setFlagsFromString("--expose-gc");
-  const collect = runInNewContext("globalThis.gc") as ((options: object) => void) | undefined;
-  setFlagsFromString("--no-expose-gc");
-  collect?.({ type: "major", execution: "sync", flavor: "last-resort" });
-  return collect !== undefined;
 }

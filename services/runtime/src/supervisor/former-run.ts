@@ -52,7 +52,8 @@ function findServices(dataDir: string): number[] {
   const mark = `${OWNER_VARIABLE}=${dataDir}`;
   return listProcesses().filter((pid) => {
     // Those of other users cannot be read; a process that has exited has no arguments.
-    const main = readParts(pid, "cmdline")[1];
+    const [, ...args] = readParts(pid, "cmdline");
+    const main = args.find((arg) => !arg.startsWith("-"));
     return main !== undefined && MAIN.test(main) && readParts(pid, "environ").includes(mark);
   });
 }

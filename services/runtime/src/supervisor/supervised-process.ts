@@ -267,13 +267,14 @@ function readError(line: string): string | undefined {
   }
 }
 
-// A separate process group: ctrl-c reaches only the supervisor, which then stops all services gracefully. If the
+// The flag is that of the launcher: it lets the service return memory. A separate process group: ctrl-c reaches only the supervisor, which then stops all services gracefully. If the
 // supervisor dies, the IPC channel closes and the service drains.
 function spawnProcess(
   main: string,
   { args, env, cwd, inherited = process.env as Record<string, string> }: Launch,
 ): ChildProcess {
-  return spawn(process.execPath, [fileURLToPath(main), ...args], {
+  const flags = process.versions["bun"] === undefined ? ["--expose-gc"] : [];
+  return spawn(process.execPath, [...flags, fileURLToPath(main), ...args], {
     stdio: ["ignore", "pipe", "pipe", "ipc"],
     detached: process.platform !== "win32",
     ...(cwd === undefined ? {} : { cwd }),
