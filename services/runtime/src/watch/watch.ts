@@ -2,6 +2,7 @@
 import cluster, { type Worker } from "node:cluster";
 import { isServiceMessage, type ListenerReport } from "@platform/kernel/lifecycle";
 import { FileWatch } from "./file-watch.ts";
+import { HeldSocket } from "./held-socket.ts";
 import {
   isDatabaseMessage,
   isFileMessage,
@@ -19,7 +20,7 @@ const START_MS = 60_000;
 const STOP_MS = 35_000;
 /** For one that has not served: its code may be in a loop, and sees no signal. */
 const LOADING_STOP_MS = 1_000;
-/** A service that exits earlier after its start would exit again. */
+/** A service that exits earlier after its start is replaced once; then it would exit again. */
 const RESTART_AFTER_MS = 5_000;
 /** Waits before further attempts: the first one, doubled up to the last one. */
 const RETRY_MS = 1_000;
@@ -33,8 +34,8 @@ export interface WatchOptions {
   /** Address to listen on if neither the service nor the environment names one; default: all interfaces. */
   readonly hostByDefault?: string;
   /**
-   * True if nobody watches: a service that does not start, or exits soon after its start, is started again after 1 s, 2 s, up
-   * to 30 s. Otherwise it waits for a change, so that the error stays on the screen.
+   * True if nobody watches: a service that does not start, or exits soon after its start for the second time, is started again
+   * after 1 s, 2 s, up to 30 s. Otherwise it waits for a change, so that the error stays on the screen.
    */
   readonly retries?: boolean;
   /**
@@ -91,6 +92,7 @@ interface Loading {
 class Watch {
   readonly #options: WatchOptions;
   readonly #files = new FileWatch(() => this.#onChange());
+  readonly #socket = new HeldSocket();
   #current: Worker | undefined;
   #next: Loading | undefined;
   /** Waits for the next change. */
@@ -108,6 +110,8 @@ class Watch {
   #timer: NodeJS.Timeout | undefined;
   /** Failed attempts since the last change or the last start that lasted. */
   #failures = 0;
+  /** True if a process that exited soon after its start has been replaced since the last change. */
+  #isReplaced = false;
   #isStopping = false;
   readonly #types: TypeCheck;
 
@@ -160,6 +164,7 @@ class Watch {
   /** The process waits for the next change: nothing of the invalid file has run in it. */
   #keep(worker: Worker | undefined): void {
     this.#spare = worker;
+    if (this.#current === undefined) this.#socket.release();
     this.#sayNotStarted("waiting for a change");
   }
 
@@ -190,6 +195,7 @@ class Watch {
   /** Stops all processes, which drain. */
   async stop(signal: NodeJS.Signals): Promise<void> {
     this.#isStopping = true;
+    this.#socket.end();
     this.#types.stop();
     clearTimeout(this.#timer);
     clearTimeout(this.#spareTimer);
@@ -249,6 +255,7 @@ class Watch {
     else if (worker === this.#next?.worker) {
       this.#endLoading();
       this.#prepareSpare();
+      if (this.#current === undefined) this.#socket.release();
       this.#sayNotStarted(this.#current === undefined ? this.#planRetry() : "");
     } else if (worker === this.#current) {
       this.#current = undefined;
@@ -257,11 +264,20 @@ class Watch {
     }
   }
 
-  /** Goes on after the exit of the running process; returns how, in words. */
+  /** Continues after the exit of the running process; returns how, in words. Connections wait for a process that starts. */
   #continue(): string {
-    if (this.#next !== undefined) return "the next version is starting";
-    if (performance.now() - this.#readyAtMs < RESTART_AFTER_MS) return this.#planRetry();
-    this.#failures = 0;
+    if (this.#next !== undefined) {
+      this.#socket.wait();
+      return "the next version is starting";
+    }
+    const isEarly = performance.now() - this.#readyAtMs < RESTART_AFTER_MS;
+    if (isEarly && this.#isReplaced) {
+      this.#socket.release();
+      return this.#planRetry();
+    }
+    this.#isReplaced = isEarly;
+    if (!isEarly) this.#failures = 0;
+    this.#socket.wait();
     this.begin();
     return "starting it again";
   }
@@ -285,6 +301,7 @@ class Watch {
 
   #onChange(): void {
     this.#failures = 0;
+    this.#isReplaced = false;
     this.#extendSpare();
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.begin(), DEBOUNCE_MS);

@@ -71,34 +71,44 @@ test("type errors are shown beside a service that runs, and so is that they are 
   await stopRun(running);
 });
 
-test("a service that exits by itself is started again, unless it exits soon after its start", async (t) => {
+test("a service that exits by itself is replaced, and connections wait; soon after its start once", async (t) => {
   const file = join(root, "exits.service.ts");
   const write = (version: number): void =>
     writeFileSync(
       file,
       `export route GET / { return ${version} }
 export route GET /exit { setTimeout(() => { throw new Error("detached") }); return "answered" }
+export route GET /reject { void (async () => { throw new Error("lost") })(); return "answered" }
 `,
     );
   write(1);
   const running = await startRun(t, root, "exits.service.ts", "--watch");
-  const exit = async (): Promise<void> => {
-    const answer = await fetch(`${running.url}/exit`, { headers: { Connection: "close" } });
+  const exit = async (path: string, place: string): Promise<void> => {
+    const answer = await fetch(running.url + path, { headers: { Connection: "close" } });
     assert.equal(await answer.text(), "answered");
-    await running.waitFor("exits.service.ts:2:");
+    await running.waitFor(place);
   };
   await running.waitFor("running on");
-  await exit();
+  // Clients from before to after the replacement, each with a connection of its own.
+  const clients = (async () => {
+    const answers: string[] = [];
+    for (const endMs = performance.now() + 1_500; performance.now() < endMs; await sleep(5)) {
+      const answer = await fetch(running.url, { headers: { Connection: "close" } });
+      answers.push(await answer.text());
+    }
+    return answers;
+  })();
+  await exit("/exit", "exits.service.ts:2:");
+  await running.waitFor("the service exited (code 1): starting it again");
+  await running.waitFor("running on");
+  assert.deepEqual([...new Set(await clients)], ["1"]);
+  await exit("/reject", "exits.service.ts:3:");
   await running.waitFor("the service exited (code 1): waiting for a change");
+  await assert.rejects(fetch(running.url), "connections wait for a process that starts only");
   write(2);
   const port = /localhost:(\d+)/.exec(await running.waitFor("running on"))![1];
   running.url = `http://127.0.0.1:${port}`;
-  // An exit after this time is not a failed start.
-  await sleep(5_100);
-  await exit();
-  await running.waitFor("the service exited (code 1): starting it again");
-  const next = /localhost:(\d+)/.exec(await running.waitFor("running on"))![1];
-  assert.equal(await (await fetch(`http://127.0.0.1:${next}`)).text(), "2");
+  assert.equal(await (await fetch(running.url)).text(), "2");
   await stopRun(running);
 });
 
