@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Database as OpenDatabase } from "@platform/kernel/db";
 import type { CompiledQuery, Kysely, QueryResult } from "kysely";
+import { addTemplateFrame } from "../error/template-position.ts";
 import { readMigrationFolder, selectMigrations, type MigrationTexts } from "./migrations.ts";
 import { buildStatement, readTemplate, type SqlArgument, type SqlPart } from "./sql.ts";
 
@@ -105,7 +106,7 @@ export class Database implements Queries {
     strings: TemplateStringsArray | SqlPart,
     ...values: SqlArgument[]
   ): Promise<T | undefined> {
-    const { rows } = await this.#execute<T>(readTemplate(`${this.name}.one`, strings, values));
+    const { rows } = await this.#execute<T>("one", strings, values);
     return rows[0];
   }
 
@@ -113,12 +114,12 @@ export class Database implements Queries {
     strings: TemplateStringsArray | SqlPart,
     ...values: SqlArgument[]
   ): Promise<T[]> {
-    const { rows } = await this.#execute<T>(readTemplate(`${this.name}.all`, strings, values));
+    const { rows } = await this.#execute<T>("all", strings, values);
     return rows;
   }
 
   async run(strings: TemplateStringsArray | SqlPart, ...values: SqlArgument[]): Promise<Changes> {
-    const result = await this.#execute(readTemplate(`${this.name}.run`, strings, values));
+    const result = await this.#execute("run", strings, values);
     return { changes: Number(result.numAffectedRows ?? 0n) };
   }
 
@@ -231,12 +232,23 @@ export class Database implements Queries {
     return typeof migrations === "string" ? readMigrationFolder(migrations) : migrations;
   }
 
-  async #execute<T>(part: SqlPart): Promise<QueryResult<T>> {
+  async #execute<T>(
+    method: "one" | "all" | "run",
+    strings: TemplateStringsArray | SqlPart,
+    parameters: SqlArgument[],
+  ): Promise<QueryResult<T>> {
+    const name = `${this.name}.${method}`;
+    const part = readTemplate(name, strings, parameters);
     const opened = this.#opened ?? this.open();
     const { db, kind } = await opened;
-    const { text, values } = buildStatement(part, kind);
-    const query = this.#createQuery!(text, [...values]);
-    return this.#findExecutor(db).executeQuery(query) as Promise<QueryResult<T>>;
+    try {
+      const { text, values } = buildStatement(part, kind);
+      const query = this.#createQuery!(text, [...values]);
+      return await (this.#findExecutor(db).executeQuery(query) as Promise<QueryResult<T>>);
+    } catch (error) {
+      addTemplateFrame(error, part.strings, name);
+      throw error;
+    }
   }
 
   #findExecutor(db: Executor): Executor {

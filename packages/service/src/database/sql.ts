@@ -1,5 +1,6 @@
 // SQL from tagged templates: values become bound parameters, never text.
 import type { DatabaseKind } from "@platform/kernel/db";
+import { markTemplate } from "../error/template-position.ts";
 
 /** A value that both databases can store. Booleans are 0 and 1 on SQLite, dates ISO 8601 text. */
 export type SqlValue = string | number | bigint | boolean | Uint8Array | Date | null;
@@ -35,6 +36,7 @@ const VALUES_MAX = 32_766;
  * ```
  */
 export function sql(strings: TemplateStringsArray, ...values: SqlArgument[]): SqlPart {
+  markTemplate(strings);
   return new SqlPart(strings, values);
 }
 
@@ -68,6 +70,7 @@ export function buildStatement(part: SqlPart, kind: DatabaseKind): Statement {
 export function readTemplate(method: string, strings: unknown, values: SqlArgument[]): SqlPart {
   if (strings instanceof SqlPart && values.length === 0) return strings;
   if (Array.isArray(strings) && "raw" in strings) {
+    markTemplate(strings);
     return new SqlPart(strings, values);
   }
   throw new TypeError(

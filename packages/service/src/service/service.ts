@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { systemClock, type Clock } from "@platform/kernel/time";
 import { Cache, type CacheOptions } from "../cache/cache.ts";
 import { Database, type DatabaseOptions } from "../database/database.ts";
+import { markPosition } from "../error/position.ts";
 import {
   checkRoute,
   type BodyOf,
@@ -18,7 +19,6 @@ import { Router } from "../route/router.ts";
 import { Schedule, type ScheduleOptions, type Work } from "../schedule/schedule.ts";
 import type { Schema } from "../schema/validate.ts";
 import type { Identity } from "./identity.ts";
-import { markPosition } from "./position.ts";
 import { readSettings, type Settings } from "./settings.ts";
 
 /** Options of a server. */

@@ -1,6 +1,6 @@
 // Declared databases: templates, transactions, migrations, on SQLite and PostgreSQL.
 import assert from "node:assert/strict";
-import { mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
@@ -147,6 +147,37 @@ test("values that cannot be stored, and calls without a template, are refused", 
   await assert.rejects(wrong({ a: 1 }), /type Object cannot be stored; use JSON\.stringify/);
   const text = "select 1" as unknown as TemplateStringsArray;
   await assert.rejects(database.one(text), /notes\.one is a template tag/);
+});
+
+test("a query that fails names the line of its template, also in a loop and without await", async (t) => {
+  const notes = declare(t, { migrations: NOTES });
+  const lineOf = (text: string): number =>
+    readFileSync(import.meta.filename, "utf8")
+      .split("\n")
+      .findIndex((one) => one.includes(text)) + 1;
+  const fails = async (query: Promise<unknown>, mark: string): Promise<void> => {
+    const error = await query.then(
+      () => assert.fail("no error"),
+      (reason: Error) => reason,
+    );
+    const [message = "", frame] = error.stack!.split("\n");
+    assert.match(message, /no such table|cannot be stored/);
+    const place = `database.test.ts:${lineOf(mark)}:`;
+    assert.ok(frame!.includes(place), `${frame} instead of ${place}`);
+  };
+  await notes.open();
+  for (const id of [1, 2]) await fails(notes.all`select * from nots where id = ${id}`, "from nots");
+  const part = sql`select * from lost`;
+  await fails(notes.one(part), "from lost");
+  await fails(
+    notes.run`delete from notes where id = ${undefined as never}`,
+    "where id = ${undefined as",
+  );
+  // The call has returned to the event loop before the database fails.
+  const detached = new Promise((_, reject) => {
+    setImmediate(() => notes.run`delete from gone`.catch(reject));
+  });
+  await fails(detached, "delete from gone");
 });
 
 test("a query that was not awaited inside its transaction fails instead of running outside", async (t) => {
