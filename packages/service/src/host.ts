@@ -11,6 +11,7 @@ export { answerCommandLine } from "./service/command-line.ts";
 export { readIdentity } from "./service/identity.ts";
 export { declared } from "./service/declared.ts";
 export { loadDatabases } from "./database/database.ts";
+export { OPTION_NAMES } from "./error/option-names.ts";
 export { nameNextMigration, parseMigrationName } from "./database/migration-names.ts";
 export { readMigrationFolder, selectMigrations } from "./database/migrations.ts";
 export { Router } from "./route/router.ts";

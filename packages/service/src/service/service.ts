@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { systemClock, type Clock } from "@platform/kernel/time";
 import { Cache, type CacheOptions } from "../cache/cache.ts";
 import { Database, type DatabaseOptions } from "../database/database.ts";
+import { checkOptionNames } from "../error/option-names.ts";
 import { markPosition } from "../error/position.ts";
 import {
   checkRoute,
@@ -148,6 +149,7 @@ export class Service {
     if (this.databases.some((other) => other.name === name)) {
       throw new TypeError(`database ${name} is declared twice`);
     }
+    checkOptionNames(`database ${name}`, options, "database");
     const { migrations } = options;
     const isRelative = typeof migrations === "string" && from !== undefined;
     const resolved = isRelative ? { ...options, migrations: new URL(migrations, from) } : options;
@@ -164,6 +166,7 @@ export class Service {
 
   /** Declares a cache. */
   declareCache(options: CacheOptions): Cache {
+    checkOptionNames("cache", options, "cache");
     const clock = { monotonicMs: () => this.environment.clock.monotonicMs() };
     const cache = new Cache(options, clock);
     this.caches.push(cache);
@@ -172,6 +175,7 @@ export class Service {
 
   /** Declares a schedule. Throws if the timing is invalid or the name is taken. */
   declareSchedule(timing: string, work: Work, options: ScheduleOptions): void {
+    checkOptionNames(`every ${timing}`, options, "every");
     const count = this.schedules.filter((other) => other.timing === timing).length;
     const name = options.name ?? (count === 0 ? timing : `${timing} ${count + 1}`);
     if (this.schedules.some((other) => other.name === name)) {
@@ -191,9 +195,5 @@ function checkServer(options: ServerOptions): void {
     if (value === undefined || (Number.isInteger(value) && value > 0)) continue;
     throw new TypeError(`server: ${name} must be an integer above 0, not ${String(value)}`);
   }
-  const known = ["port", "host", "bodyBytesMax", "timeoutMs", "requestsMax", "publicDocs"];
-  const unknown = Object.keys(options).find((name) => !known.includes(name));
-  if (unknown !== undefined) {
-    throw new TypeError(`server: unknown option ${unknown}; the options are ${known.join(", ")}`);
-  }
+  checkOptionNames("server", options, "server");
 }

@@ -190,7 +190,8 @@ export function mapDiagnostics(
   });
 }
 
-function isSyntaxCode(code: number | string | undefined): boolean {
+/** True for codes of TypeScript about syntax. */
+export function isSyntaxCode(code: number | string | undefined): boolean {
   return typeof code === "number" && code >= SYNTAX_CODES.min && code <= SYNTAX_CODES.max;
 }
 

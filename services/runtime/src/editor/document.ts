@@ -180,10 +180,10 @@ function describeSyntaxProblem(
   source: string,
   path: string,
 ): Pick<Parsed, "problems" | "syntaxErrorAt"> {
-  const { line, character } = new LineIndex(source).toPosition(error.offset);
-  const message = explainSyntax(error, source);
+  const { message, offset } = explainSyntax(error, source);
+  const { line, character } = new LineIndex(source).toPosition(offset);
   const problem = { path, line: line + 1, column: character + 1, message };
-  return { problems: [{ ...problem, severity: "error" }], syntaxErrorAt: error.offset };
+  return { problems: [{ ...problem, severity: "error" }], syntaxErrorAt: offset };
 }
 
 /** Statements with the same key have the same rows. */

@@ -1,9 +1,12 @@
 // All messages about a document: syntax and declarations, statements, and types.
 import { relative } from "node:path";
+import { suggestName } from "@platform/kernel/config";
+import { OPTION_NAMES } from "@platform/service/host";
 import { checkStatements } from "../language/check-statements.ts";
+import { describeUnclosed, findUnclosed } from "../language/scan.ts";
 import { SchemaCache } from "../language/schema.ts";
 import type { SourceProblem } from "../language/source-problem.ts";
-import { mapDiagnostics } from "./answers.ts";
+import { isSyntaxCode, mapDiagnostics } from "./answers.ts";
 import { keyOfStatement, type Analysis, type Document } from "./document.ts";
 import type { Diagnostic, LineRange } from "./protocol.ts";
 import type { TypeServer } from "./type-server.ts";
@@ -11,6 +14,15 @@ import { isScript, nameForTypes, type Workspace } from "./workspace.ts";
 
 /** Source of our own messages, beside TypeScript's `ts`. */
 const SOURCE = "platform";
+/** TS2353: Object literal may only specify known properties. */
+const UNKNOWN_PROPERTY = 2353;
+/** Declarations by the names of their options' types, without the ending. */
+const OPTION_TYPES: Readonly<Record<string, keyof typeof OPTION_NAMES>> = {
+  Server: "server",
+  Database: "database",
+  Cache: "cache",
+  Schedule: "every",
+};
 const WORD = /[\w$@./:*-]+/y;
 
 /** The statements of one text. */
@@ -88,7 +100,8 @@ export class Problems {
       { textDocument: { uri: nameForTypes(document) } },
       signal,
     );
-    return [...own, ...mapDiagnostics(snapshot, analysis, report.items ?? [])];
+    const found = mapDiagnostics(snapshot, analysis, report.items ?? []).map(explainOption);
+    return [...own, ...explainUnclosed(document, analysis, found)];
   }
 
   /** The messages of the last check; while the text is edited, those outside the edit move with their text. */
@@ -104,6 +117,36 @@ export class Problems {
       return [{ offset: offset + moved, problem }];
     });
   }
+}
+
+/** TypeScript names no similar option if the name is short. */
+function explainOption(diagnostic: Diagnostic): Diagnostic {
+  const { code, message } = diagnostic;
+  if (code !== UNKNOWN_PROPERTY) return diagnostic;
+  const [, name = "", type = ""] =
+    /'(\w+)' does not exist in type '(\w+)Options/.exec(message) ?? [];
+  const known = OPTION_NAMES[OPTION_TYPES[type] ?? "every"];
+  return OPTION_TYPES[type] === undefined
+    ? diagnostic
+    : { ...diagnostic, message: `unknown option ${name}${suggestName(name, known)}` };
+}
+
+/** In a plain file, TypeScript reports a missing bracket where the next statement confuses it. */
+function explainUnclosed(
+  document: Document,
+  { source, lines }: Analysis,
+  diagnostics: readonly Diagnostic[],
+): readonly Diagnostic[] {
+  if (document.isService || !diagnostics.some(({ code }) => isSyntaxCode(code))) {
+    return diagnostics;
+  }
+  const unclosed = findUnclosed(source);
+  if (unclosed === undefined) return diagnostics;
+  const start = lines.toPosition(unclosed.start);
+  const end = lines.toPosition(unclosed.start + lengthOfWord(source, unclosed.start));
+  const message = describeUnclosed(unclosed);
+  const own: Diagnostic = { range: { start, end }, severity: 1, source: SOURCE, message };
+  return [own, ...diagnostics.filter(({ code }) => !isSyntaxCode(code))];
 }
 
 function describe(result: StatementResult | undefined): string {

@@ -72,8 +72,8 @@ function parse(source: string, path: string): ParsedService {
     return parseService(source);
   } catch (error) {
     if (!(error instanceof SyntaxProblem)) throw error;
-    const position = findLineColumn(source, error.offset);
-    const message = explainSyntax(error, source);
+    const { message, offset } = explainSyntax(error, source);
+    const position = findLineColumn(source, offset);
     throw new CompileError([{ path, ...position, severity: "error", message }], source);
   }
 }

@@ -2,6 +2,7 @@
 import { tsPlugin } from "@sveltejs/acorn-typescript";
 import { Parser, tokTypes, type Node, type TokenType } from "acorn";
 import { findDatabases, type BindingNode, type DatabaseBinding } from "./databases.ts";
+import { describeUnclosed, findUnclosed } from "./scan.ts";
 import { findSqlTemplates, type Candidate, type SqlTemplate } from "./sql-template.ts";
 import {
   CLAUSE_NAMES,
@@ -102,8 +103,16 @@ function describe(message: string): string {
 /** A word at the start of a line and a name, where a declaration may have been meant. */
 const UNKNOWN_DECLARATION = /(?:^|\n)(?:export )?([A-Za-z_$][\w$]*) +$/;
 
-/** The message of a syntax error, where the position alone does not say what is wrong. */
-export function explainSyntax({ message, offset }: SyntaxProblem, source: string): string {
+/** A syntax error at its cause, with a message where the position alone does not say what is wrong. */
+export function explainSyntax(problem: SyntaxProblem, source: string): SyntaxProblem {
+  const unclosed = findUnclosed(source);
+  if (unclosed !== undefined && unclosed.start < problem.offset) {
+    return new SyntaxProblem(describeUnclosed(unclosed), unclosed.start);
+  }
+  return new SyntaxProblem(explainMessage(problem, source), problem.offset);
+}
+
+function explainMessage({ message, offset }: SyntaxProblem, source: string): string {
   if (message !== "unexpected token") return message;
   if (source.slice(offset).trim() === "") {
     return "unexpected end of the file: a closing }, ) or ] is missing";
@@ -241,7 +250,9 @@ class ServiceParser extends TypeScriptParser {
     const nameStart = this.start;
     if (!CLAUSE_NAMES.includes(name)) {
       const expected = `${CLAUSE_NAMES.join(", ")} or the body in { }`;
-      throw new SyntaxProblem(`expected ${expected}, found ${name}`, nameStart);
+      const near = CLAUSE_NAMES.find((known) => countEdits(known, name) <= NEAR_MAX);
+      const meant = near === undefined ? "" : `; did you mean ${near}?`;
+      throw new SyntaxProblem(`expected ${expected}, found ${name}${meant}`, nameStart);
     }
     if (known.some((clause) => clause.name === name)) {
       throw new SyntaxProblem(`${name} is repeated`, nameStart);

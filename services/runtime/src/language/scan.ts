@@ -61,6 +61,88 @@ function indexOrEnd(source: string, text: string, from: number): number {
   return index === -1 ? source.length : index;
 }
 
+/** A statement at the start of a line with a bracket that is not closed before the next one. */
+export interface Unclosed {
+  /** Offset of the statement. */
+  readonly start: number;
+  /** The bracket that is missing. */
+  readonly closer: string;
+  /** Line of the bracket that it would close, from 1. */
+  readonly openedAt: number;
+  /** Line of the next statement; undefined at the end of the file. */
+  readonly nextAt: number | undefined;
+}
+
+/** Begins a statement if it is at the start of a line: text inside brackets is indented. */
+const STATEMENT =
+  /(?:export|import|const|let|class|interface|type|function|async[ \t]+function|await|if|for|every|route|server|database|cache|test)\b/y;
+
+/** The head of a route: its path may contain what begins a comment or a regular expression elsewhere. */
+const ROUTE_HEAD = /export[ \t]+route[ \t]+[A-Za-z]*[ \t]*\/[^\s({]*/y;
+
+/** Finds the first statement that lacks a closing bracket, by brackets and the starts of lines. */
+export function findUnclosed(source: string): Unclosed | undefined {
+  // Without indentation, the starts of lines say nothing.
+  return findImbalance(source, false) && findImbalance(source, true);
+}
+
+function findImbalance(source: string, hasStatements: boolean): Unclosed | undefined {
+  const stack: { closer: string; at: number }[] = [];
+  for (let at = 0; at < source.length;) {
+    const char = source[at]!;
+    const { closer: expected } = stack.at(-1) ?? {};
+    if (expected === "`") {
+      if (char === "`") stack.pop();
+      if (source.startsWith("${", at)) stack.push({ closer: "}", at: ++at });
+      at += char === "\\" ? 2 : 1;
+      continue;
+    }
+    const isLineStart = at === 0 || source[at - 1] === "\n";
+    if (isLineStart && hasStatements && stack.length > 0 && matchesAt(STATEMENT, source, at)) {
+      return describeStack(source, stack, at);
+    }
+    if (isLineStart && matchesAt(ROUTE_HEAD, source, at)) at = ROUTE_HEAD.lastIndex;
+    const next = skipToken(source, at);
+    const closer = char === "`" ? "`" : CLOSERS[source[at] ?? ""];
+    if (next === undefined && closer !== undefined) stack.push({ closer, at });
+    else if (next === undefined && /[)\]}]/.test(source[at] ?? "")) {
+      // One that closes nothing is an error of its own.
+      if (expected === undefined) return undefined;
+      if (expected !== source[at]) return describeStack(source, stack, at);
+      stack.pop();
+    }
+    at = next ?? at + 1;
+  }
+  return stack.length === 0 ? undefined : describeStack(source, stack, source.length);
+}
+
+function matchesAt(pattern: RegExp, source: string, at: number): boolean {
+  pattern.lastIndex = at;
+  return pattern.test(source);
+}
+
+function describeStack(
+  source: string,
+  stack: readonly { closer: string; at: number }[],
+  end: number,
+): Unclosed {
+  const line = (at: number): number => source.slice(0, at).split("\n").length;
+  const last = stack.at(-1)!;
+  return {
+    start: source.lastIndexOf("\n", stack[0]!.at) + 1,
+    closer: last.closer,
+    openedAt: line(last.at),
+    nextAt: end < source.length ? line(end) : undefined,
+  };
+}
+
+/** The message about a bracket that is missing. */
+export function describeUnclosed({ closer, openedAt, nextAt }: Unclosed): string {
+  const where = nextAt === undefined ? "before the end of the file" : `before line ${nextAt}`;
+  const opener = Object.keys(CLOSERS).find((one) => CLOSERS[one] === closer) ?? "`";
+  return `a closing ${closer} is missing ${where}, for the ${opener} of line ${openedAt}`;
+}
+
 class Scanner {
   readonly #source: string;
   readonly #declarations: Declaration[] = [];

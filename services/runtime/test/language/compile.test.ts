@@ -159,7 +159,23 @@ test("errors say what was expected, at line and column", () => {
     ],
     [
       "export route GET / { return { }\n",
-      ["2:1: unexpected end of the file: a closing }, ) or ] is missing"],
+      ["1:1: a closing } is missing before the end of the file, for the { of line 1"],
+    ],
+    [
+      "export route GET /files/* (req) {\n  if (1) {\n    f(`${{ a: 1 }}`);\n}\n\nexport route GET /b { }",
+      ["1:1: a closing } is missing before line 6, for the { of line 1"],
+    ],
+    [
+      "const a = 1;\nfunction f() {\n  return [1;\n}\nexport route GET /b { }",
+      ["2:1: a closing ] is missing before line 4, for the [ of line 3"],
+    ],
+    // Balanced: the position of the error itself.
+    ["function f() {\nconst a = ;\n}", ["2:11: unexpected token"]],
+    [
+      "export route GET /x (req) boddy A { }",
+      [
+        "1:27: expected requires, body, query, answer, summary or the body in { }, found boddy; did you mean body?",
+      ],
     ],
     [
       "queue jobs { }\nexport route GET / { }",
