@@ -3,6 +3,7 @@ import { relative } from "node:path";
 import type { Insertion } from "../language/compile.ts";
 import { findDatabases, type DatabaseBinding } from "../language/databases.ts";
 import type { Declaration } from "../language/declaration.ts";
+import type { DroppedCall } from "../language/dropped-calls.ts";
 import { LineIndex } from "../language/line-index.ts";
 import { explainSyntax, parseService, SyntaxProblem } from "../language/parse.ts";
 import { scanService } from "../language/scan.ts";
@@ -14,9 +15,8 @@ import type { LineRange, TextEdit } from "./protocol.ts";
 
 /** Files in the language. */
 export const SERVICE_FILE = /\.service\.[tj]s$/;
-/** Other files that may have statements. */
+/** Other files that may have statements, or drop promises. */
 const SCRIPT_FILE = /\.[mc]?ts$/;
-const DATABASE_CALL = /\bdatabase\s*\(/;
 
 /** A text and the results of reading it. */
 export interface Analysis {
@@ -27,6 +27,7 @@ export interface Analysis {
   readonly declarations: readonly Declaration[];
   readonly databases: readonly DatabaseBinding[];
   readonly statements: readonly SqlTemplate[];
+  readonly droppedCalls: readonly DroppedCall[];
   /** Problems of syntax and of declarations. */
   readonly problems: readonly SourceProblem[];
   /** Offset of the syntax error, where TypeScript's own message is not shown. */
@@ -46,7 +47,7 @@ export interface DocumentOptions {
 
 type Parsed = Pick<
   Analysis,
-  "declarations" | "databases" | "statements" | "problems" | "syntaxErrorAt"
+  "declarations" | "databases" | "statements" | "droppedCalls" | "problems" | "syntaxErrorAt"
 > & { readonly closers: readonly Insertion[] };
 
 /** A document; it changes while the editor has it open. */
@@ -151,10 +152,10 @@ export class Document {
   #parse(): Parsed {
     const source = this.#text;
     const path = this.path === undefined ? this.uri : relative(process.cwd(), this.path);
-    const empty = { declarations: [], databases: [], statements: [], problems: [], closers: [] };
-    const isPlain = this.path === undefined || !SCRIPT_FILE.test(this.path);
-    const isRead = this.isService || (!isPlain && DATABASE_CALL.test(source));
-    if (!isRead) return { ...empty, syntaxErrorAt: undefined };
+    const none = { declarations: [], databases: [], statements: [], droppedCalls: [] };
+    const empty = { ...none, problems: [], closers: [] };
+    const isScript = this.path !== undefined && SCRIPT_FILE.test(this.path);
+    if (!this.isService && !isScript) return { ...empty, syntaxErrorAt: undefined };
     try {
       const parsed = parseService(source);
       // In a plain file the words are names.

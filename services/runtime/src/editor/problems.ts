@@ -2,13 +2,14 @@
 import { relative } from "node:path";
 import { suggestName } from "@platform/kernel/config";
 import { OPTION_NAMES } from "@platform/service/host";
-import { checkStatements } from "../language/check-statements.ts";
+import { checkStatements, type IntegerValue } from "../language/check-statements.ts";
 import { describeUnclosed, findUnclosed } from "../language/scan.ts";
 import { SchemaCache } from "../language/schema.ts";
 import type { SourceProblem } from "../language/source-problem.ts";
 import { isSyntaxCode, mapDiagnostics } from "./answers.ts";
 import { keyOfStatement, type Analysis, type Document } from "./document.ts";
 import type { Diagnostic, LineRange } from "./protocol.ts";
+import { findPromises, findStrings } from "./value-types.ts";
 import type { TypeServer } from "./type-server.ts";
 import { isScript, nameForTypes, type Workspace } from "./workspace.ts";
 
@@ -28,6 +29,7 @@ const WORD = /[\w$@./:*-]+/y;
 /** The statements of one text. */
 interface StatementResult {
   readonly source: string;
+  readonly integers: readonly IntegerValue[];
   readonly problems: readonly { readonly offset: number; readonly problem: SourceProblem }[];
 }
 
@@ -56,12 +58,12 @@ export class Problems {
     const name = relative(process.cwd(), path);
     const databaseUrl = process.env["DATABASE_URL"];
     const program = { path: name, source, databases, statements, databaseUrl };
-    const { problems, rowTypes } = checkStatements(program, this.schemas);
+    const { problems, rowTypes, integers } = checkStatements(program, this.schemas);
     const located = problems.map((problem) => ({
       offset: lines.toOffset({ line: problem.line - 1, character: problem.column - 1 }),
       problem,
     }));
-    this.#statements.set(document, { source, problems: located });
+    this.#statements.set(document, { source, problems: located, integers });
     const typeAt = new Map(rowTypes.map(({ at, text }) => [at, text]));
     const types = statements.flatMap((statement): [string, string][] => {
       const type = typeAt.get(statement.typeAt);
@@ -69,7 +71,7 @@ export class Problems {
     });
     const isChanged = document.setRowTypes(new Map(types));
     if (isChanged) this.#workspace.touch();
-    return isChanged || describe(before) !== describe({ source, problems: located });
+    return isChanged || describe(before) !== describe({ source, problems: located, integers });
   }
 
   /** Our own messages about a document. */
@@ -95,13 +97,23 @@ export class Problems {
     this.#workspace.flush(types);
     const snapshot = this.#workspace.takeSnapshot();
     const analysis = document.analyze();
-    const report = await types.request<{ items?: readonly Diagnostic[] }>(
-      "textDocument/diagnostic",
-      { textDocument: { uri: nameForTypes(document) } },
-      signal,
+    // Together: later edits must not be between them.
+    const known = this.#statements.get(document);
+    const integers = known?.source === analysis.source ? known.integers : [];
+    const [report, promises, strings] = await Promise.all([
+      types.request<{ items?: readonly Diagnostic[] }>(
+        "textDocument/diagnostic",
+        { textDocument: { uri: nameForTypes(document) } },
+        signal,
+      ),
+      findPromises(document, analysis, types, signal),
+      findStrings(document, integers, types, signal),
+    ]);
+    const dropped = [...promises, ...strings].map(({ offset, ...one }) =>
+      formatDiagnostic(analysis, offset, one),
     );
     const found = mapDiagnostics(snapshot, analysis, report.items ?? []).map(explainOption);
-    return [...own, ...explainUnclosed(document, analysis, found)];
+    return [...own, ...dropped, ...explainUnclosed(document, analysis, found)];
   }
 
   /** The messages of the last check; while the text is edited, those outside the edit move with their text. */
@@ -165,7 +177,7 @@ function findCommonEnds(before: string, after: string): { prefix: number; suffix
 function formatDiagnostic(
   { source, lines }: Analysis,
   offset: number,
-  { severity, message }: SourceProblem,
+  { severity, message }: Pick<SourceProblem, "severity" | "message">,
 ): Diagnostic {
   const length = lengthOfWord(source, offset);
   const range: LineRange = {

@@ -3,6 +3,7 @@
 import { dirname, resolve } from "node:path";
 import type { Insertion } from "./compile.ts";
 import type { DatabaseBinding } from "./databases.ts";
+import { checkInsert, describeString, isNumeric } from "./insert.ts";
 import { describeRow } from "./row-type.ts";
 import { SchemaCache, type Schema } from "./schema.ts";
 import { findLineColumn, type SourceProblem } from "./source-problem.ts";
@@ -23,6 +24,15 @@ export interface CheckedStatements {
   readonly problems: readonly SourceProblem[];
   /** Type arguments of statements without one. */
   readonly rowTypes: readonly Insertion[];
+  /** Names whose values are stored in integer columns; their types are not known here. */
+  readonly integers: readonly IntegerValue[];
+}
+
+/** A name whose value is stored in an integer column. */
+export interface IntegerValue {
+  /** Offset of the last part of the name. */
+  readonly nameAt: number;
+  readonly column: string;
 }
 
 type Report = (offset: number, message: string, severity?: SourceProblem["severity"]) => void;
@@ -37,10 +47,11 @@ export function checkStatements(program: Program, schemas = new SchemaCache()): 
   const report: Report = (offset, message, severity = "error") =>
     void problems.push({ path, ...findLineColumn(source, offset), severity, message });
   const rowTypes: Insertion[] = [];
+  const integers: IntegerValue[] = [];
   if (/^postgres(?:ql)?:/.test(databaseUrl) && statements.length > 0) {
     const at = databases[0]!.start;
     report(at, "statements are checked on SQLite only, and DATABASE_URL is PostgreSQL", "warning");
-    return { problems, rowTypes };
+    return { problems, rowTypes, integers };
   }
   for (const { name, migrations } of databases) {
     if (migrations === undefined) continue;
@@ -51,11 +62,37 @@ export function checkStatements(program: Program, schemas = new SchemaCache()): 
     }
     for (const statement of statements) {
       if (statement.database !== name) continue;
+      const before = problems.length;
       const type = checkStatement(statement, opened.schema, source, report);
+      if (problems.length > before) continue;
+      integers.push(...checkValues(statement, opened.schema, source, report));
       if (type !== undefined) rowTypes.push({ at: statement.typeAt, text: `<${type}>` });
     }
   }
-  return { problems, rowTypes };
+  return { problems, rowTypes, integers };
+}
+
+/** Reports problems of an insert; returns the names whose values are stored in integer columns. */
+function checkValues(
+  { text, textStart, textEnd, values }: SqlTemplate,
+  { database }: Schema,
+  source: string,
+  report: Report,
+): IntegerValue[] {
+  const { problems, integers } = checkInsert(text, database);
+  for (const { at, message } of problems) {
+    const found = source.slice(textStart, textEnd).indexOf(at);
+    report(textStart + Math.max(0, found), message);
+  }
+  return integers.flatMap(({ value, column }): IntegerValue[] => {
+    const node = values[value];
+    if (node === undefined) return [];
+    if (typeof node.value === "string" && !isNumeric(node.value)) {
+      report(node.start, describeString(column));
+    }
+    const last = node.property ?? node;
+    return last.type === "Identifier" ? [{ nameAt: last.start, column }] : [];
+  });
 }
 
 /** Reports a statement that cannot be prepared; returns the type of its rows where the author has written none. */
@@ -73,7 +110,7 @@ function checkStatement(
   } catch (error) {
     const { message } = error as Error;
     // An expression may be a part of the statement, sql`…`, which the text here does not contain.
-    if (values > 0 && message.startsWith('near "?"')) return undefined;
+    if (values.length > 0 && message.startsWith('near "?"')) return undefined;
     report(findPlace(statement, source, message), message);
     return undefined;
   }

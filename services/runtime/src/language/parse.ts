@@ -2,6 +2,7 @@
 import { tsPlugin } from "@sveltejs/acorn-typescript";
 import { Parser, tokTypes, type Node, type TokenType } from "acorn";
 import { findDatabases, type BindingNode, type DatabaseBinding } from "./databases.ts";
+import { findDroppedCalls, type DroppedCall, type StatementNode } from "./dropped-calls.ts";
 import { describeUnclosed, findUnclosed } from "./scan.ts";
 import { findSqlTemplates, type Candidate, type SqlTemplate } from "./sql-template.ts";
 import {
@@ -74,6 +75,7 @@ export interface ParsedService {
   readonly declarations: readonly Declaration[];
   readonly databases: readonly DatabaseBinding[];
   readonly statements: readonly SqlTemplate[];
+  readonly droppedCalls: readonly DroppedCall[];
 }
 
 /** Parses a file. Throws a SyntaxProblem at the first syntax error. */
@@ -88,10 +90,12 @@ export function parseService(source: string): ParsedService {
     if (pos === undefined) throw error;
     throw new SyntaxProblem(describe(message), pos);
   }
-  const { declarations, candidates, bindings } = parser;
-  const databases = findDatabases(source, declarations, [...bindings.values()]);
+  const { declarations, candidates, expressions } = parser;
+  const bindings = [...parser.bindings.values()];
+  const databases = findDatabases(source, declarations, bindings);
   const statements = findSqlTemplates(databases, [...candidates.values()]);
-  return { declarations, databases, statements };
+  const droppedCalls = findDroppedCalls(source, [...expressions.values()], bindings);
+  return { declarations, databases, statements, droppedCalls };
 }
 
 /** The message of acorn without its position. */
@@ -128,6 +132,8 @@ class ServiceParser extends TypeScriptParser {
   readonly candidates = new Map<string, Candidate>();
   /** Imports and declarators of variables, in the same way. */
   readonly bindings = new Map<number, BindingNode>();
+  /** Expression statements, in the same way. */
+  readonly expressions = new Map<number, StatementNode>();
 
   override finishNode(node: Node, type: string): Node {
     const finished = super.finishNode(node, type);
@@ -137,6 +143,7 @@ class ServiceParser extends TypeScriptParser {
     if (type === "ImportDeclaration" || type === "VariableDeclarator") {
       this.bindings.set(node.start, finished);
     }
+    if (type === "ExpressionStatement") this.expressions.set(node.start, finished);
     return finished;
   }
 

@@ -14,7 +14,8 @@ export interface SqlTemplate {
   readonly textEnd: number;
   /** The text with `?` for each expression. */
   readonly text: string;
-  readonly values: number;
+  /** The expressions. */
+  readonly values: readonly SyntaxNode[];
 }
 
 /** A tagged template, or a call. */
@@ -22,6 +23,7 @@ export interface Candidate extends SyntaxNode {
   readonly tag?: SyntaxNode;
   readonly quasi?: SyntaxNode & {
     readonly quasis: readonly { readonly value: { readonly cooked: string | null } }[];
+    readonly expressions: readonly SyntaxNode[];
   };
   readonly typeParameters?: unknown;
   readonly typeArguments?: unknown;
@@ -35,6 +37,8 @@ export interface SyntaxNode {
   readonly start: number;
   readonly end: number;
   readonly name?: string;
+  /** Of literals. */
+  readonly value?: unknown;
   readonly object?: SyntaxNode;
   readonly property?: SyntaxNode;
   readonly params?: readonly SyntaxNode[];
@@ -100,6 +104,6 @@ function readTemplate(
     textStart: quasi.start + 1,
     textEnd: quasi.end - 1,
     text: texts.join("?"),
-    values: texts.length - 1,
+    values: quasi.expressions,
   };
 }

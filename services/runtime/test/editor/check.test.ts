@@ -80,3 +80,46 @@ test("a tsconfig.json of the project is used", () => {
   const { text } = runPlatform(folder, "check");
   assert.deepEqual(listPlaces(text), []);
 });
+
+test("promises that nothing awaits, and strings for integer columns, are reported in both writings", () => {
+  const folder = createProject("dropped", {
+    "migrations/0002-marks.sql": "create table marks (n integer);",
+    "main.service.ts": `import { mail } from "@platform/service";
+export database notes { migrations: "./migrations" }
+async function tidy() { await notes.run\`delete from notes\`; }
+export route POST /marks/:n (req) {
+  notes.run\`insert into marks values (\${req.params.n})\`;
+  void mail.send({ to: "a@example.com", subject: "a", text: "a" });
+  req.log.info("done");
+  tidy().catch(() => {});
+  if (req.params.n === "1") return await tidy();
+  const later = tidy();
+  return later;
+}
+`,
+    "plain.ts": `import { database } from "@platform/service";
+const notes = database("others", { migrations: "./migrations" }, import.meta.url);
+export function mark(n: string, at: number) {
+  notes.run\`insert into marks values (\${n}), (\${at})\`.then(() => 1);
+  (async () => 1)();
+}
+`,
+    "main.test.ts": `import { test } from "node:test";
+test("a", async () => { fetch("http://localhost"); });
+`,
+  });
+  const { status, text } = runPlatform(folder, "check");
+  assert.equal(status, 1);
+  assert.deepEqual(
+    listPlaces(text).map((line) => line.replace(/ (?:is|has|:).*/, "")),
+    [
+      "main.service.ts:5:3: the promise of notes.run",
+      "main.service.ts:5:52: warning: this",
+      "main.service.ts:6:8: warning: the promise of mail.send",
+      "main.test.ts:2:25: the promise of fetch",
+      "plain.ts:4:3: the promise of then",
+      "plain.ts:4:41: warning: this",
+      "plain.ts:5:3: the promise of this function",
+    ],
+  );
+});

@@ -121,3 +121,32 @@ export route GET /c { return notes.all\`select txet from notes\` }
   assert.match(text, /^main\.service\.ts:2:87: Property 'txet' does not exist on type/m);
   assert.match(text, /: 2 errors\n$/);
 });
+
+test("inserts without required columns, and with strings for integers, are errors at their place", () => {
+  const find = (sql: string): string[] =>
+    check(`every 1h { await notes.run\`${sql}\` }`).problems.map(
+      ({ column, message }) => `${column}: ${message.replace(/,.*/, "")}`,
+    );
+  assert.deepEqual(find("insert into notes (text, size) values ('a', 1)"), [
+    "40: the insert leaves out notes.done",
+  ]);
+  assert.deepEqual(find("replace into tags default values"), [
+    "41: the insert leaves out tags.note",
+    "41: the insert leaves out tags.name",
+  ]);
+  assert.deepEqual(find("insert into tags (name, note) values ('a', '1'), ('it''s, (b)', 'c')"), [
+    "92: the column note has the type integer",
+  ]);
+  assert.deepEqual(
+    find("insert into tags values (${1}, ${2}), (${'7'}, lower(${3})), (${'x'}, null)"),
+    ["98: name is not null", "92: the column note has the type integer"],
+  );
+  const valid = [
+    "insert into notes (text, done) values (${1}, 1) on conflict (id) do update set text = 'x'",
+    "insert or ignore into notes (text) values ('a')",
+    'insert into "notes" ("text", [done], at) values (/* , */ \'a\', 0, -1.5e3)',
+    "insert into tags select id, text from notes",
+    "insert into tags values (${sql`1`}, 'a')",
+  ];
+  for (const sql of valid) assert.deepEqual(find(sql), [], sql);
+});
