@@ -10,6 +10,7 @@ import {
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { SubjectKind } from "../database/rbac.ts";
+import type { OAuth } from "../oauth/oauth.ts";
 import { PERMISSION } from "../rbac/permission.ts";
 import { POLICY_LIMITS, type ListChange, type PolicyStore } from "../rbac/policy-store.ts";
 import type { Rbac, Scope } from "../rbac/rights.ts";
@@ -48,6 +49,7 @@ export interface RbacRouteOptions {
   policy: PolicyStore;
   rbac: Rbac;
   audit: AuditLog;
+  oauth: Pick<OAuth, "refresh">;
 }
 
 export function createRbacRoutes(options: RbacRouteOptions): ApiRoute[] {
@@ -240,7 +242,7 @@ function createBindingRoutes(
 }
 
 function createScopeRoutes(options: RbacRouteOptions): ApiRoute[] {
-  const { identification, policy, rbac } = options;
+  const { identification, policy, rbac, oauth } = options;
   const tag = "Scopes";
   const write = createWriter(options);
   // At least one permission or role is required: a scope without either conveys nothing.
@@ -258,6 +260,8 @@ function createScopeRoutes(options: RbacRouteOptions): ApiRoute[] {
   const put = (exchange: Exchange<unknown, unknown, unknown>, item: Scope): Promise<Scope> =>
     write(exchange, "scope.put", `scope:${item.name}`, async (grantor) => {
       await policy.putScope(item, grantor);
+      // Clients with it can be registered immediately.
+      await oauth.refresh();
       return item;
     });
   return [
@@ -307,8 +311,10 @@ function createScopeRoutes(options: RbacRouteOptions): ApiRoute[] {
       answer: NO_BODY,
       handle: (exchange) =>
         write(exchange, "scope.delete", `scope:${exchange.params.name}`, async (grantor) => {
-          if (await policy.deleteScope(exchange.params.name, grantor)) return;
-          throw new PlatformError("not_found", "There is no such scope.");
+          if (!(await policy.deleteScope(exchange.params.name, grantor))) {
+            throw new PlatformError("not_found", "There is no such scope.");
+          }
+          await oauth.refresh();
         }),
     }),
   ];
