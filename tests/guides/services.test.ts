@@ -1,11 +1,8 @@
 // The pages "Messaging", "MQTT", "STOMP" and "Object storage": their commands run as they are, but for ports and folder.
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import {
   anyPort,
   find,
@@ -14,17 +11,10 @@ import {
   parseEnv,
   run,
 } from "../../services/runtime/test/fixture/platform-process.ts";
-import { findProgram } from "../stage/program.ts";
-import { readBlocks } from "./page.ts";
+import { readCommands } from "./page.ts";
+import { skipWithout, typeCommands } from "./terminal.ts";
 
-const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
-const missing = ["bash", "curl", "kcat", "aws", "mosquitto_pub", "mosquitto_sub"].find(
-  (name) => findProgram(name) === undefined,
-);
-const skip =
-  missing === undefined || process.env["PLATFORM_TEST_PEERS"] === "required"
-    ? false
-    : `${missing} is not installed`;
+const skip = skipWithout(["bash", "curl", "kcat", "aws", "mosquitto_pub", "mosquitto_sub"]);
 
 const folder = makeFolder();
 let up: ReturnType<typeof run>;
@@ -63,27 +53,15 @@ function portAt(fixed: string): string {
 }
 
 /** Types the commands of a page; subscriptions end after a few seconds. */
-async function type(page: string): Promise<string> {
-  const lines = readBlocks(page)
-    .filter(({ language, text }) => language === "sh" && !/…|messaging\.example/.test(text))
-    .map(({ text }) => text);
-  const program = join(REPOSITORY, "bin/platform.js");
-  const script = ports
-    .reduce(
-      (text, [fixed, actual]) => text.replaceAll(`localhost:${fixed}`, `localhost:${actual}`),
-      lines.join("\n"),
-    )
-    .replaceAll("./platform", `"${process.execPath}" "${program}"`)
+function type(page: string): Promise<string> {
+  const script = readCommands(page)
+    .join("\n")
     .replaceAll(/^curl -N .*$/gm, "timeout 5 $& || true")
     .replaceAll(/^mosquitto_sub /gm, `timeout 5 mosquitto_sub -p ${portAt("1883")} `)
     .replaceAll(/^mosquitto_pub /gm, `mosquitto_pub -p ${portAt("1883")} `)
-    .replaceAll(/\bnc -q1 (localhost) (\d+)/g, (_all, _host, port) => `${NETCAT} ${portAt(port)}`)
+    .replaceAll(/\bnc -q1 localhost (\d+)/g, (_all, port) => `${NETCAT} ${portAt(port)}`)
     .concat("\nwait || true");
-  const { stdout } = await promisify(execFile)("bash", ["-euo", "pipefail", "-c", script], {
-    cwd: folder,
-    env: { ...process.env, PATH: `${dirname(process.execPath)}:${process.env["PATH"]}` },
-  });
-  return stdout;
+  return typeCommands(script, { folder, ports });
 }
 
 test("messaging: publishing, subscribing, topics, groups and Kafka", { skip }, async () => {
