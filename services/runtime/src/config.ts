@@ -325,7 +325,37 @@ export const runtimeDefinition = defineConfig({
             "Kind of service: routes over a database, a page with sign-in, or messages and schedules.",
           env: [],
         }),
+        language: key(z.boolean().default(false), {
+          description: "Write the service in the service language instead of plain TypeScript.",
+          env: [],
+        }),
       },
+    },
+    convert: {
+      summary: "Print a service file of the service language as plain TypeScript.",
+      standalone: true,
+      arguments: ["file"],
+      options: {
+        to: key(z.enum(["plain"]), {
+          description: "Writing of the result.",
+          env: [],
+        }),
+        out: key(z.string().optional(), {
+          description: "New file in the same folder to write instead of printing.",
+          env: [],
+          defaultText: "standard output",
+        }),
+        write: key(z.boolean().default(false), {
+          description: "Replace the file.",
+          env: [],
+        }),
+      },
+      examples: [
+        [
+          "platform convert main.service.ts --to plain --write",
+          "declarations become calls of @platform/service; databases keep their names and data",
+        ],
+      ],
     },
     "project update": {
       summary:

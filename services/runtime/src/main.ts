@@ -90,9 +90,6 @@ export async function main(): Promise<void> {
         passphraseFile: options.passphrase_file,
         dryRun: options.dry_run,
       }),
-    init: async ({ options: { template }, positionals: [name = ""] }) =>
-      (await import("./command/init.ts")).runInit({ name, template }),
-    "project update": async () => (await import("./command/project-update.ts")).runProjectUpdate(),
     run: async ({ options, positionals: [file] }) =>
       (await import("./command/run.ts")).runRun({ file, watch: options.watch }),
     check: async ({ options, positionals: [file] }) =>

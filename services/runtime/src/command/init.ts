@@ -5,7 +5,7 @@ import { nameProgram } from "@platform/kernel/config";
 import { preparePackage } from "../package/packed.ts";
 import { linkPackage, writeDependency } from "../package/project-dependency.ts";
 import { isProject } from "../project/project.ts";
-import { LAUNCHERS, TEMPLATES, type TemplateName } from "../project/templates/index.ts";
+import { createProjectFiles, LAUNCHERS, type TemplateName } from "../project/templates/index.ts";
 
 const NAME = /^[a-z][a-z0-9-]{0,62}$/;
 
@@ -13,10 +13,12 @@ const NAME = /^[a-z][a-z0-9-]{0,62}$/;
 export interface InitOptions {
   readonly name: string;
   readonly template: TemplateName;
+  /** True for the service language, false for plain TypeScript. */
+  readonly isLanguage: boolean;
 }
 
 /** Creates a folder with a service and its tests, and prints the commands to type next. Resolves to the exit code. */
-export async function runInit({ name, template }: InitOptions): Promise<number> {
+export async function runInit({ name, template, isLanguage }: InitOptions): Promise<number> {
   const folder = resolve(name);
   const place = relative(process.cwd(), folder);
   if (isProject(folder)) {
@@ -35,7 +37,7 @@ export async function runInit({ name, template }: InitOptions): Promise<number> 
   mkdirSync(folder, { recursive: true });
   if (readdirSync(folder).length > 0) throw new Error(`${name} is not empty; choose another name`);
   const packed = await preparePackage(reportProgress);
-  writeFiles(folder, TEMPLATES[template](project));
+  writeFiles(folder, createProjectFiles({ name: project, template, isLanguage }));
   writeDependency(folder, packed);
   linkPackage(folder, packed.folder);
   printNext(`Created ${place}.`, folder);

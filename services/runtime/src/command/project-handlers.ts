@@ -1,12 +1,30 @@
-// The functions of `platform project …`. Their code is loaded when one of them runs.
+// The functions of `platform project …`, and of the commands that create and convert projects. Their code is loaded when one of them runs.
+import type { TemplateName } from "../project/templates/index.ts";
 
 interface Call<Options> {
   options: Options & { data: string };
   positionals: string[];
 }
 
-/** One function for each of the commands in `PROJECT_COMMANDS`. */
+/** A call of a command without a running platform. */
+interface LocalCall<Options> {
+  options: Options;
+  positionals: string[];
+}
+
+/** One function for each of the commands in `PROJECT_COMMANDS`, and for those that write projects. */
 export const PROJECT_HANDLERS = {
+  init: async ({
+    options: { template, language: isLanguage },
+    positionals: [name = ""],
+  }: LocalCall<{ template: TemplateName; language: boolean }>) =>
+    (await import("./init.ts")).runInit({ name, template, isLanguage }),
+  convert: async ({
+    options,
+    positionals: [file = ""],
+  }: LocalCall<{ out?: string | undefined; write: boolean }>) =>
+    (await import("./convert.ts")).runConvert({ ...options, out: options.out, file }),
+  "project update": async () => (await import("./project-update.ts")).runProjectUpdate(),
   "project list": async ({ options }: Call<{ json: boolean }>) =>
     (await import("./project.ts")).runProjectList(options),
   "project add": async ({

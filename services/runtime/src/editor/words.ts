@@ -15,6 +15,9 @@ const TOP_LEVEL = /^(export[ \t]+)?[a-z]*$/;
 const METHOD = /^export[ \t]+route[ \t]+[A-Za-z]*$/;
 const HEAD = /^export[ \t]+route[ \t]+[A-Za-z]+[ \t]+\/[^\s({]*[ \t]*(?:\([^)]*\)[ \t]*)?/;
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+/** A declaration by a call: a plain file has no words. */
+const PLAIN_CALL =
+  /^(?:(?:server|route|every)\(|(?:export[ \t]+)?const[ \t]+[\w$]+[ \t]*=[ \t]*(?:database|cache)\()/m;
 
 /** Words by what is written, the text after the word, and the same for editors with snippets. */
 const DECLARATIONS = [
@@ -60,6 +63,7 @@ export function completeWords(
   hasSnippets: boolean,
 ): WordCompletions | undefined {
   const { source, declarations } = analysis;
+  if (declarations.length === 0 && PLAIN_CALL.test(source)) return undefined;
   const lineStart = source.lastIndexOf("\n", offset - 1) + 1;
   const before = source.slice(lineStart, offset);
   const isInside = declarations.some(({ start, end }) => start < lineStart && offset < end);

@@ -48,7 +48,7 @@ export function compileService(
   path: string,
   insertions: readonly Insertion[] = [],
 ): Compiled {
-  const parsed = parse(source, path);
+  const parsed: ParsedService = reportSyntax(source, path, parseService);
   const { declarations } = parsed;
   if (declarations.length === 0) return { ...parsed, code: source, map: null, warnings: [] };
   const problems = verifyDeclarations({ path, source, declarations });
@@ -67,9 +67,14 @@ export function compileService(
   return { code: text.toString(), map: map.toString(), ...parsed, warnings: problems };
 }
 
-function parse(source: string, path: string): ParsedService {
+/** Parses a file; a syntax error becomes a CompileError with its position. */
+export function reportSyntax<Parsed>(
+  source: string,
+  path: string,
+  parse: (source: string) => Parsed,
+): Parsed {
   try {
-    return parseService(source);
+    return parse(source);
   } catch (error) {
     if (!(error instanceof SyntaxProblem)) throw error;
     const { message, offset } = explainSyntax(error, source);

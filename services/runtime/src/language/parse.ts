@@ -80,10 +80,17 @@ export interface ParsedService {
 
 /** Parses a file. Throws a SyntaxProblem at the first syntax error. */
 export function parseService(source: string): ParsedService {
+  const { body: _, ...parsed } = parseFile(source);
+  return parsed;
+}
+
+/** Parses a file like {@link parseService}; `body` are its statements, declarations among them. */
+export function parseFile(source: string): ParsedService & { body: readonly BindingNode[] } {
   const options = { ecmaVersion: "latest", sourceType: "module", locations: true };
   const parser = new ServiceParser(options, source);
+  let program: Node & { readonly body?: readonly BindingNode[] };
   try {
-    parser.parse();
+    program = parser.parse();
   } catch (error) {
     if (error instanceof SyntaxProblem) throw error;
     const { pos, message } = error as { pos?: number; message: string };
@@ -95,7 +102,8 @@ export function parseService(source: string): ParsedService {
   const databases = findDatabases(source, declarations, bindings);
   const statements = findSqlTemplates(databases, [...candidates.values()]);
   const droppedCalls = findDroppedCalls(source, [...expressions.values()], bindings);
-  return { declarations, databases, statements, droppedCalls };
+  const body = program.body ?? [];
+  return { declarations, databases, statements, droppedCalls, body };
 }
 
 /** The message of acorn without its position. */

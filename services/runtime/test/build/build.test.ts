@@ -23,7 +23,7 @@ const root = mkdtempSync(join(tmpdir(), "build-"));
 const project = join(root, "notes");
 after(() => rmSync(root, { recursive: true }));
 
-runPlatform(root, "init", "notes");
+runPlatform(root, "init", "notes", "--language");
 writeFileSync(join(project, "greeting.txt"), "hello from a file\n");
 writeFileSync(
   join(project, "plain.ts"),

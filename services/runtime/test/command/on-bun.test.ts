@@ -14,7 +14,7 @@ const ON_BUN = { PLATFORM_RUNTIME: "bun" };
 const root = mkdtempSync(join(tmpdir(), "bun-"));
 const project = join(root, "notes");
 after(() => rmSync(root, { recursive: true }));
-runPlatform(root, "init", "notes");
+runPlatform(root, "init", "notes", "--language");
 
 const PLAIN = `import { database, events, files, route, server, webSocket, every } from "@platform/service";
 

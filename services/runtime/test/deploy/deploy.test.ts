@@ -22,7 +22,7 @@ const MODULES = resolve(import.meta.dirname, "../../../../node_modules");
 const root = mkdtempSync(join(tmpdir(), "deploy-"));
 const project = join(root, "notes");
 after(() => rmSync(root, { recursive: true }));
-runPlatform(root, "init", "notes");
+runPlatform(root, "init", "notes", "--language");
 
 const isRoot = process.getuid?.() === 0;
 

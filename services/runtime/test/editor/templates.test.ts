@@ -15,7 +15,7 @@ after(() => rmSync(root, { recursive: true }));
 
 for (const template of Object.keys(TEMPLATES)) {
   test(`${template}: no file has errors, and the service has symbols`, async (t) => {
-    const made = runPlatform(root, "init", template, "--template", template);
+    const made = runPlatform(root, "init", template, "--template", template, "--language");
     assert.equal(made.status, 0, made.text);
     const folder = join(root, template);
     const editor = await openEditor(t, folder);

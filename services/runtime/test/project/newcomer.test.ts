@@ -32,10 +32,7 @@ test("from an empty folder to an edited service within a minute", async (t) => {
   assert.equal(((await made.json()) as { text: string }).text, "hello");
   report("platform run main.service.ts --watch, to the first answer");
   const file = join(project, "main.service.ts");
-  writeFileSync(
-    file,
-    `${readFileSync(file, "utf8")}\nexport route GET /edited { return "new"; }\n`,
-  );
+  writeFileSync(file, `${readFileSync(file, "utf8")}\nroute("GET", "/edited", () => "new");\n`);
   for (let text = ""; text !== "new";) {
     assert.ok(performance.now() - lastMs < MINUTE_MS, text);
     text = await (await fetch(`${running.url}/edited`, { headers })).text();

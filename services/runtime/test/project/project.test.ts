@@ -14,6 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { runPlatform, startRun, stopRun } from "../fixture/run-process.ts";
+import { checkByStockCompiler } from "../fixture/stock-compiler.ts";
 
 const root = mkdtempSync(join(tmpdir(), "project-"));
 const project = join(root, "notes");
@@ -40,6 +41,7 @@ test("init creates a project that checks, passes its tests and runs", async (t) 
     status: 0,
     text: "2 files: no errors\n",
   });
+  checkByStockCompiler(project);
   const tested = runPlatform(project, "test");
   assert.equal(tested.status, 0, tested.text);
   assert.ok(!existsSync(join(project, "data")), "tests leave no data");
@@ -51,6 +53,29 @@ test("init creates a project that checks, passes its tests and runs", async (t) 
   });
   assert.equal(((await answer.json()) as { text: string }).text, "hello");
   await stopRun(running);
+});
+
+test("convert writes a project of the language as plain TypeScript, and replaces nothing unasked", () => {
+  assert.equal(runPlatform(root, "init", "spoken", "--language").status, 0);
+  const spoken = join(root, "spoken");
+  const main = join(spoken, "main.service.ts");
+  const source = readFileSync(main, "utf8");
+  assert.match(source, /^export route GET \/notes/m);
+  assert.match(
+    readFileSync(join(spoken, ".vscode/settings.json"), "utf8"),
+    /"\*\.service\.ts": "platform-service"/,
+  );
+  const convert = (...args: string[]) =>
+    runPlatform(spoken, "convert", "main.service.ts", "--to", "plain", ...args);
+  const plain = readFileSync(join(project, "main.service.ts"), "utf8");
+  assert.deepEqual(convert(), { status: 0, text: plain });
+  assert.match(convert("--out", "main.test.ts").text, /main\.test\.ts exists; choose another name/);
+  assert.match(convert("--out", "../other.service.ts").text, /is in another folder/);
+  assert.equal(readFileSync(main, "utf8"), source);
+  assert.deepEqual(convert("--write"), { status: 0, text: "Written: main.service.ts\n" });
+  assert.equal(readFileSync(main, "utf8"), plain);
+  assert.match(convert("--write").text, /main\.service\.ts:1:1: .* it is plain already/);
+  assert.equal(convert("--write").status, 1);
 });
 
 test("a clone of a project has no platform until init installs it; nothing of it changes", () => {

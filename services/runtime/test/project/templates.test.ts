@@ -1,9 +1,11 @@
-// The templates `web` and `worker`: created, checked, tested, run, built.
+// The templates `web` and `worker` in plain TypeScript: created, checked, tested, run, built. Those in the language are opened in an
+// editor by another test.
 import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { checkByStockCompiler } from "../fixture/stock-compiler.ts";
 import { runPlatform, startProcess, startRun, stopRun } from "../fixture/run-process.ts";
 
 const root = mkdtempSync(join(tmpdir(), "templates-"));
@@ -21,6 +23,7 @@ function create(template: string): string {
   const checked = runPlatform(project, "check");
   assert.match(checked.text, /^\d files: no errors\n$/);
   assert.equal(checked.status, 0);
+  checkByStockCompiler(project);
   const tested = runPlatform(project, "test");
   assert.equal(tested.status, 0, tested.text);
   return project;
@@ -62,7 +65,7 @@ test("worker: schedules without routes run with --watch", async (t) => {
   const file = join(project, "main.service.ts");
   const source = readFileSync(file, "utf8");
   const counting = (step: number): string =>
-    `${source}\nevery 250ms (tick) { console.log("tick by ${step}"); }\n`;
+    `${source}\nevery("250ms", () => console.log("tick by ${step}"));\n`;
   writeFileSync(file, counting(1));
   const watched = await startRun(t, project, "--watch");
   await watched.waitFor("tick by 1");

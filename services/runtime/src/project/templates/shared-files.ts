@@ -32,7 +32,36 @@ const SCRIPTS = {
   build: "platform build",
 };
 
-/** package.json, .gitignore, the launchers and a README with the commands, and \`trials\` as what to try next. */
+/** Stock TypeScript finds the types that the package brings, also before npm has installed them. */
+const CONFIG = {
+  compilerOptions: {
+    target: "esnext",
+    lib: ["esnext"],
+    module: "nodenext",
+    strict: true,
+    noEmit: true,
+    skipLibCheck: true,
+    allowImportingTsExtensions: true,
+    erasableSyntaxOnly: true,
+    resolveJsonModule: true,
+    types: ["node"],
+    typeRoots: ["node_modules/@types", "node_modules/@platform/service/node_modules/@types"],
+  },
+  exclude: ["node_modules", "dist", "data"],
+};
+
+/** Editors open service files by their language, not as TypeScript. */
+export const LANGUAGE_FILES: Readonly<Record<string, string>> = {
+  ".vscode/settings.json": formatJson({
+    "files.associations": { "*.service.ts": "platform-service" },
+  }),
+};
+
+function formatJson(value: object): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}
+
+/** package.json, tsconfig.json, .gitignore, the launchers and a README with the commands, and \`trials\` as what to try next. */
 export function createSharedFiles(
   name: string,
   trials: readonly string[],
@@ -40,7 +69,8 @@ export function createSharedFiles(
   const manifest = { name, version: "0.1.0", private: true, type: "module", scripts: SCRIPTS };
   return {
     ...LAUNCHERS,
-    "package.json": `${JSON.stringify(manifest, null, 2)}\n`,
+    "package.json": formatJson(manifest),
+    "tsconfig.json": formatJson(CONFIG),
     ".gitignore": "/data/\n/dist/\nnode_modules/\n",
     "README.md": `# ${name}
 
