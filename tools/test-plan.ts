@@ -19,6 +19,7 @@ export const shortForms = [
   "apps/*/test/**/*.test.ts",
   "tests/**/*.test.ts",
   "bench/test/**/*.test.ts",
+  "editors/test/*.test.ts",
   "tools/*.test.ts",
 ];
 

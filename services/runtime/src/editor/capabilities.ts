@@ -89,6 +89,31 @@ export function createTypeClientCapabilities(client: ClientCapabilities): Client
   };
 }
 
+/** Capabilities for an editor whose own TypeScript does the rest. */
+export function createStatementCapabilities(isPulled: boolean): object {
+  return {
+    ...createOwnCapabilities(isPulled),
+    completionProvider: { triggerCharacters: [" ", "."], resolveProvider: false },
+  };
+}
+
+/** Capabilities without TypeScript. */
+function createOwnCapabilities(isPulled: boolean): object {
+  return {
+    positionEncoding: "utf-16",
+    textDocumentSync: { openClose: true, change: 2, save: { includeText: false } },
+    hoverProvider: true,
+    definitionProvider: true,
+    ...(isPulled && {
+      diagnosticProvider: {
+        identifier: "platform",
+        interFileDependencies: true,
+        workspaceDiagnostics: false,
+      },
+    }),
+  };
+}
+
 /** Capabilities for the editor; `types` is undefined without TypeScript. */
 export function createServerCapabilities(
   types: TypeCapabilities | undefined,
@@ -100,19 +125,9 @@ export function createServerCapabilities(
   });
   const triggers = types?.completionProvider?.triggerCharacters ?? [" ", "."];
   return {
-    positionEncoding: "utf-16",
-    textDocumentSync: { openClose: true, change: 2, save: { includeText: false } },
+    ...createOwnCapabilities(isPulled),
     completionProvider: { triggerCharacters: triggers, resolveProvider: types !== undefined },
-    hoverProvider: true,
-    definitionProvider: true,
     documentSymbolProvider: true,
     ...Object.fromEntries(passed),
-    ...(isPulled && {
-      diagnosticProvider: {
-        identifier: "platform",
-        interFileDependencies: true,
-        workspaceDiagnostics: false,
-      },
-    }),
   };
 }

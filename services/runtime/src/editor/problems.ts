@@ -37,13 +37,16 @@ interface StatementResult {
 export class Problems {
   readonly #workspace: Workspace;
   readonly #types: TypeServer | undefined;
+  readonly #isStatementsOnly: boolean;
   readonly #statements = new WeakMap<Document, StatementResult>();
   /** Schemas of the databases. */
   readonly schemas = new SchemaCache();
 
-  constructor(workspace: Workspace, types: TypeServer | undefined) {
+  /** `isStatementsOnly` leaves out syntax and declarations, which the editor's own TypeScript reports. */
+  constructor(workspace: Workspace, types: TypeServer | undefined, isStatementsOnly = false) {
     this.#workspace = workspace;
     this.#types = types;
+    this.#isStatementsOnly = isStatementsOnly;
   }
 
   /** Checks the statements of a document. Returns true if its messages or its view change. */
@@ -78,7 +81,8 @@ export class Problems {
   listOwn(document: Document): Diagnostic[] {
     const analysis = document.analyze();
     const { problems, lines } = analysis;
-    const own = problems.map((problem) => {
+    const shown = this.#isStatementsOnly ? [] : problems;
+    const own = shown.map((problem) => {
       const { line, column } = problem;
       const offset = lines.toOffset({ line: line - 1, character: column - 1 });
       return formatDiagnostic(analysis, offset, problem);

@@ -7,6 +7,7 @@ import {
   canWatch,
   hasSnippets,
   createServerCapabilities,
+  createStatementCapabilities,
   createTypeClientCapabilities,
   type ClientCapabilities,
   type TypeCapabilities,
@@ -53,7 +54,10 @@ interface InitializeParams {
   readonly rootPath?: string | null;
   readonly workspaceFolders?: readonly { readonly uri: string; readonly name: string }[] | null;
   readonly capabilities?: ClientCapabilities;
-  readonly initializationOptions?: unknown;
+  readonly initializationOptions?: {
+    /** With `statements`, only those are served: the editor's own TypeScript does the rest. */
+    readonly only?: string;
+  } | null;
 }
 
 interface ChangeParams {
@@ -72,6 +76,8 @@ interface Session {
   readonly problems: Problems;
   readonly publisher: Publisher;
   readonly client: ClientCapabilities;
+  /** True to serve statements and nothing else. */
+  readonly isStatementsOnly: boolean;
   keywordToken: number;
 }
 
@@ -169,12 +175,25 @@ class LanguageServer {
     const folder = findPath(uri) ?? params.rootPath ?? process.cwd();
     const client = params.capabilities ?? {};
     const workspace = new Workspace(folder.replace(/(?<=.)\/$/, ""));
-    workspace.discover();
-    const types = this.#startTypes(workspace, params);
-    const problems = new Problems(workspace, types);
+    const only = params.initializationOptions?.only;
+    if (only !== undefined && only !== "statements") {
+      throw new ResponseError(ERROR_CODES.invalidParams, 'expected "statements" as "only"');
+    }
+    const isStatementsOnly = only !== undefined;
+    if (!isStatementsOnly) workspace.discover();
+    const types = isStatementsOnly ? undefined : this.#startTypes(workspace, params);
+    const problems = new Problems(workspace, types, isStatementsOnly);
     const isPulled = canPull(client);
     const publisher = new Publisher({ editor: this.#editor, workspace, problems, isPulled });
-    this.#session = { workspace, types, problems, publisher, client, keywordToken: -1 };
+    this.#session = {
+      workspace,
+      types,
+      problems,
+      publisher,
+      client,
+      isStatementsOnly,
+      keywordToken: -1,
+    };
     for (const document of workspace.list()) problems.checkStatements(document);
     // Without it, declarations and statements are still checked.
     const started = types?.ready.catch((error: Error) => this.#warn(error.message));
@@ -183,7 +202,9 @@ class LanguageServer {
     const { tokenTypes = [] } = capabilities?.semanticTokensProvider?.legend ?? {};
     this.#session.keywordToken = tokenTypes.indexOf("keyword");
     return {
-      capabilities: createServerCapabilities(capabilities, isPulled),
+      capabilities: isStatementsOnly
+        ? createStatementCapabilities(isPulled)
+        : createServerCapabilities(capabilities, isPulled),
       serverInfo: { name: "platform", version: this.#version },
     };
   }
@@ -281,7 +302,7 @@ class LanguageServer {
       }
       case "textDocument/didSave":
         // Editors without file watching report other files in this way.
-        if (!canWatch(session.client)) workspace.discover();
+        if (!canWatch(session.client) && !session.isStatementsOnly) workspace.discover();
         publisher.change();
         break;
       case "workspace/didChangeWatchedFiles":
@@ -367,9 +388,10 @@ class LanguageServer {
     const offset = analysis.lines.toOffset(readPosition(params));
     const place = findStatement(document, offset, session.problems.schemas);
     if (place !== undefined) return { isIncomplete: false, items: completeStatement(place) };
-    const words = document.isService
-      ? completeWords(analysis, offset, hasSnippets(session.client))
-      : undefined;
+    const words =
+      document.isService && !session.isStatementsOnly
+        ? completeWords(analysis, offset, hasSnippets(session.client))
+        : undefined;
     if (words?.isExclusive === true) return { isIncomplete: false, items: words.items };
     const method = "textDocument/completion";
     const list = (await this.#forward(session, method, params, signal)) as CompletionList | null;

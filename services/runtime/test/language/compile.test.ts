@@ -244,30 +244,6 @@ test("schedules without a database are warned of", () => {
   );
 });
 
-test("the editor's grammar recognizes every declaration", () => {
-  const file = join(
-    import.meta.dirname,
-    "../../../../tools/vscode/syntaxes/service.tmLanguage.json",
-  );
-  const { patterns } = JSON.parse(readFileSync(file, "utf8")) as { patterns: { match?: string }[] };
-  const rules = patterns.flatMap(({ match }) => (match === undefined ? [] : [new RegExp(match)]));
-  const recognizes = (line: string): boolean => rules.some((rule) => rule.test(line));
-  for (const line of [
-    "server { port: 3000 }",
-    'database notes { migrations: "./migrations" }',
-    "export cache hot",
-    'migrations "./migrations"',
-    "every 5m {",
-    'every "0 3 * * *" (tick) {',
-    "export route GET /files/* (req) {",
-  ]) {
-    assert.ok(recognizes(line), line);
-  }
-  for (const line of ["server.close()", "cache(x)", "route = 1", "every(Boolean)"]) {
-    assert.ok(!recognizes(line), line);
-  }
-});
-
 test("the grammar page lists every declaration and clause", () => {
   const page = readFileSync(
     join(import.meta.dirname, "../../../../docs/reference/service-language.md"),
