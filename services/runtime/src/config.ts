@@ -412,16 +412,22 @@ export const runtimeDefinition = defineConfig({
       arguments: ["file..."],
     },
     build: {
-      summary: "Build one self-contained executable of a service (default main.service.ts).",
+      summary:
+        "Build one self-contained executable of a service (default main.service.ts), or files for an image with Node.",
       standalone: true,
       arguments: ["file?"],
       options: {
+        target: key(z.enum(["executable", "container"]).default("executable"), {
+          description:
+            "An executable that contains Node, or a folder with a script and a Dockerfile, whose layers of Node services share.",
+          env: [],
+        }),
         out: key(z.string().min(1).optional(), {
-          description: "Path of the executable.",
+          description: "Path of the executable or of the folder.",
           env: [],
           short: "o",
           placeholder: "FILE",
-          defaultText: "dist/NAME",
+          defaultText: "dist/NAME, or dist/container",
         }),
       },
     },

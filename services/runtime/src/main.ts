@@ -103,7 +103,7 @@ export async function main(): Promise<void> {
       (await import("./command/migrate.ts")).runMigrateNew(name),
     test: async ({ positionals }) => (await import("./command/run-tests.ts")).runTest(positionals),
     build: async ({ options, positionals: [file] }) =>
-      (await import("./command/build.ts")).runBuild({ file, out: options.out }),
+      (await import("./command/build.ts")).runBuild({ ...options, out: options.out, file }),
     deploy: async ({ options, positionals: [file] }) =>
       (await import("./command/deploy.ts")).runDeploy({
         ...options,

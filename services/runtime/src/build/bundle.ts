@@ -11,7 +11,7 @@ import { CompileError, formatProblem } from "../language/source-problem.ts";
 import { AssetError, Assets } from "./assets.ts";
 import { loadBundler } from "./bundler.ts";
 import { embedFiles, findImported } from "./embed-files.ts";
-import { META_NAME, toScript } from "./script.ts";
+import { META_NAME, toScript, type BuildForm } from "./script.ts";
 import { keepSources } from "./source-map.ts";
 
 /** Options of {@link bundleService}. */
@@ -20,6 +20,7 @@ export interface BundleOptions {
   readonly file: string;
   /** Name and version of the service, which has no package.json later. */
   readonly identity: { readonly name: string; readonly version: string };
+  readonly form: BuildForm;
   readonly onWarning: (text: string) => void;
 }
 
@@ -87,7 +88,7 @@ export async function bundleService(options: BundleOptions): Promise<Bundle> {
     });
     const [{ code, map }] = output as [OutputChunk];
     return {
-      code: toScript(code),
+      code: toScript(code, options.form),
       map: keepSources(map!, isAuthors),
       assets: assets.paths,
       hasDatabase,
@@ -133,7 +134,7 @@ function createEntry({ file, identity }: BundleOptions): Plugin {
 
 /** Compiles service files, and embeds migrations and other files. */
 function createLoader(
-  { onWarning }: BundleOptions,
+  { form, onWarning }: BundleOptions,
   assets: Assets,
   onDatabase: () => void,
 ): Plugin {
@@ -152,7 +153,8 @@ function createLoader(
       const lang = /\.[cm]?ts$/.test(id) ? "ts" : id.endsWith(".tsx") ? "tsx" : "jsx";
       const program = this.parse(code, { lang });
       if (isAuthors(id) && findImported(program, "database").size > 0) onDatabase();
-      return embedFiles({ code, id, program, assets, onWarning });
+      const isContainer = form === "container";
+      return embedFiles({ code, id, program, assets, isContainer, onWarning });
     },
   };
 }

@@ -15,6 +15,8 @@ interface Module {
   /** ESTree. */
   readonly program: object;
   readonly assets: Assets;
+  /** True if assets become files beside the script, in place of parts of an executable. */
+  readonly isContainer: boolean;
   readonly onWarning: (text: string) => void;
 }
 
@@ -97,6 +99,10 @@ function embedFolder(text: MagicString, call: AstNode, module: Module): void {
   const folder = isRelative ? resolve(path) : findFileBeside(place, module.id);
   if (folder === undefined || !existsSync(folder)) return;
   const { prefix, files } = module.assets.addFolder(folder);
+  if (module.isContainer) {
+    text.update(place.start, place.end, `new URL(${JSON.stringify(prefix)}, import.meta.url)`);
+    return;
+  }
   const read = `(path) => new Uint8Array(${READ_ASSET}(${JSON.stringify(prefix)} + path))`;
   text.update(place.start, place.end, `{ files: ${JSON.stringify(files)}, read: ${read} }`);
 }

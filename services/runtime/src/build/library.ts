@@ -66,7 +66,7 @@ function createEmbedder(): Plugin {
       if (id.startsWith("\0") || !SCRIPT.test(id) || !code.includes("readFileSync"))
         return undefined;
       const program = this.parse(code, { lang: /\.[cm]?ts$/.test(id) ? "ts" : "js" });
-      return embedFiles({ code, id, program, assets, onWarning: () => {} });
+      return embedFiles({ code, id, program, assets, isContainer: false, onWarning: () => {} });
     },
   };
 }

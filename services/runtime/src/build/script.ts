@@ -8,11 +8,17 @@ const REQUIRE = "createRequire(import.meta.url)";
 /** Name that stands for `import.meta` in bundles. */
 export const META_NAME = "import_meta";
 
+/** Expressions for the path of the program: that of the executable, or of the script. */
+const PATHS = { executable: "process.execPath", container: "__filename" } as const;
+
+/** The form of a built service: an executable that contains Node, or a script for an image with Node. */
+export type BuildForm = keyof typeof PATHS;
+
 /**
  * Turns a bundled module, which imports modules of Node only, into a script that Node runs as CommonJS. Lines stay lines.
  * Throws for other forms of imports and exports.
  */
-export function toScript(module: string): string {
+export function toScript(module: string, form: BuildForm): string {
   const lines = module.trimEnd().split("\n");
   let count = 0;
   while (lines[count]?.startsWith("import ") === true) {
@@ -21,7 +27,8 @@ export function toScript(module: string): string {
   }
   const last = lines.pop()!;
   if (last !== "export {};") lines.push(last);
-  const meta = `{ url: require("node:url").pathToFileURL(process.execPath).href, filename: process.execPath }`;
+  const path = PATHS[form];
+  const meta = `{ url: require("node:url").pathToFileURL(${path}).href, filename: ${path} }`;
   const code = lines.join("\n").replace(REQUIRE, "require");
   return `"use strict"; const ${META_NAME} = ${meta}; (async () => { ${code}\n})();\n`;
 }

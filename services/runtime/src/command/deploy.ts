@@ -44,7 +44,7 @@ export async function runDeploy(options: DeployOptions): Promise<number> {
   const builder = apply ? findBuilder() : undefined;
   if (apply && target === "k8s") requireKubectl();
   const onWarning = (text: string): void => void process.stderr.write(`${text}\n`);
-  const bundle = await bundleService({ file: path, identity, onWarning });
+  const bundle = await bundleService({ file: path, identity, form: "executable", onWarning });
   const files: Record<string, string> = { [DOCKERFILE]: formatDockerfile(IMAGE_FOLDER) };
   if (target === "k8s") {
     const storage = bundle.hasDatabase ? (options.database ?? "sqlite") : "none";

@@ -97,7 +97,7 @@ export function createStatementCapabilities(isPulled: boolean): object {
   };
 }
 
-/** Capabilities without TypeScript. */
+/** Capabilities that need no TypeScript, as the answers come from this server alone. */
 function createOwnCapabilities(isPulled: boolean): object {
   return {
     positionEncoding: "utf-16",

@@ -7,7 +7,9 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   readdirSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -123,6 +125,43 @@ test(
     );
   },
 );
+
+test("a container's files are the service without Node, which runs where the project is not", async (t) => {
+  const folder = join(root, "container");
+  const build = (out: string) =>
+    runPlatform(project, "build", "--target", "container", "--out", out);
+  const { status, text } = build(folder);
+  assert.equal(status, 0, text);
+  assert.match(
+    text,
+    /^Built \.\.\/container \(\d MB\) in .*\n\n {2}docker build -t notes:0\.1\.0 /,
+  );
+  // Again: an own folder is replaced, another one is not.
+  assert.equal(build(folder).status, 0);
+  assert.match(build(join(project, "public")).text, /public exists and was not written by/);
+  assert.deepEqual(readdirSync(folder), ["Dockerfile", "app"]);
+  const dockerfile = readFileSync(join(folder, "Dockerfile"), "utf8");
+  assert.match(dockerfile, /^FROM \$\{NODE_BASE\}$[^]*^USER 10001:10001$[^]*^COPY app \/app\n$/m);
+  // As in the image, the script is not in the working directory, and the folder of the build is gone.
+  const image = join(root, "image");
+  renameSync(folder, image);
+  const data = join(root, "volume");
+  mkdirSync(join(data, "later"), { recursive: true });
+  writeFileSync(join(data, "later/new.txt"), "read at run time");
+  const script = join(image, "app/service.cjs");
+  const running = await startProcess(t, process.execPath, [script], data, {
+    PLATFORM_DATA_DIR: join(data, "data"),
+  });
+  const body = new URLSearchParams({ text: "kept" });
+  assert.equal((await fetch(`${running.url}/notes`, { method: "POST", body })).status, 200);
+  assert.deepEqual(await (await fetch(`${running.url}/counts`)).json(), [{ n: 0 }, { n: 0 }]);
+  assert.equal((await fetch(`${running.url}/fail`)).status, 500);
+  await running.waitFor("plain.ts:19:9");
+  await checkFiles(running.url);
+  assert.equal(await (await fetch(`${running.url}/later/new.txt`)).text(), "read at run time");
+  await stopRun(running);
+  assert.ok(existsSync(join(data, "data/notes.sqlite")));
+});
 
 /** The files of `files()` are in the executable; the root that it runs in has none. */
 async function checkFiles(url: string): Promise<void> {
