@@ -13,7 +13,7 @@ import {
   parseEnv,
   run,
   type Started,
-} from "../../services/runtime/test/fixture/platform-process.ts";
+} from "@platform/testing/platform-process";
 import { findFreePort } from "../stage/process.ts";
 
 const TEXT = { "Content-Type": "text/plain" };

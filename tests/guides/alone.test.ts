@@ -7,7 +7,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { waitFor } from "@platform/testing/wait";
-import { makeFolder, runCommand } from "../../services/runtime/test/fixture/platform-process.ts";
+import { makeFolder, runCommand } from "@platform/testing/platform-process";
 import { findFreePort } from "../stage/process.ts";
 import { readBlocks, readCommands } from "./page.ts";
 import { adapt, skipWithout, typeCommands, type Terminal } from "./terminal.ts";

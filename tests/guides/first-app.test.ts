@@ -14,7 +14,7 @@ import {
   makeFolder,
   parseEnv,
   run,
-} from "../../services/runtime/test/fixture/platform-process.ts";
+} from "@platform/testing/platform-process";
 import { findProgram } from "../stage/program.ts";
 import { findFreePort } from "../stage/process.ts";
 import { readBlocks } from "./page.ts";

@@ -3,13 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import {
-  anyPort,
-  find,
-  findStarted,
-  makeFolder,
-  run,
-} from "../../services/runtime/test/fixture/platform-process.ts";
+import { anyPort, find, findStarted, makeFolder, run } from "@platform/testing/platform-process";
 import { readCommands } from "./page.ts";
 import { skipWithout, typeCommands, type Terminal } from "./terminal.ts";
 

@@ -15,7 +15,7 @@ import {
   parseEnv,
   run,
   type Started,
-} from "../../services/runtime/test/fixture/platform-process.ts";
+} from "@platform/testing/platform-process";
 import { findProgram } from "../stage/program.ts";
 import { readBlocks } from "./page.ts";
 

@@ -10,7 +10,7 @@ import {
   makeFolder,
   parseEnv,
   run,
-} from "../../services/runtime/test/fixture/platform-process.ts";
+} from "@platform/testing/platform-process";
 import { readCommands } from "./page.ts";
 import { skipWithout, typeCommands } from "./terminal.ts";
 

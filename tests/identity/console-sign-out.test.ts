@@ -2,13 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Browser } from "../../services/auth/test/oauth/browser.ts";
-import {
-  anyPort,
-  find,
-  findStarted,
-  makeFolder,
-  run,
-} from "../../services/runtime/test/fixture/platform-process.ts";
+import { anyPort, find, findStarted, makeFolder, run } from "@platform/testing/platform-process";
 
 const ADMIN = { username: "root", password: "correct horse battery staple" };
 

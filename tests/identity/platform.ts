@@ -7,13 +7,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { findFreePort } from "@platform/kernel/testing";
 import { hashHex, signRequest } from "../../services/vault/src/s3/sigv4/index.ts";
-import {
-  anyPort,
-  find,
-  findStarted,
-  makeFolder,
-  run,
-} from "../../services/runtime/test/fixture/platform-process.ts";
+import { anyPort, find, findStarted, makeFolder, run } from "@platform/testing/platform-process";
 
 /** The bucket that ada's role may use. */
 export const BUCKET = "notes";

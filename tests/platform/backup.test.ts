@@ -25,13 +25,7 @@ import {
   type Running,
   type Writable,
 } from "./continuous-writes.ts";
-import {
-  anyPort,
-  find,
-  findStarted,
-  makeFolder,
-  run,
-} from "../../services/runtime/test/fixture/platform-process.ts";
+import { anyPort, find, findStarted, makeFolder, run } from "@platform/testing/platform-process";
 
 const admin = { username: "root", password: "correct horse battery staple" };
 const identity = {

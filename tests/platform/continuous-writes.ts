@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Authenticator } from "../../services/auth/test/authenticator.ts";
 import { createSigner } from "../../services/runtime/src/client/sign-request.ts";
-import { find, type Started } from "../../services/runtime/test/fixture/platform-process.ts";
+import { find, type Started } from "@platform/testing/platform-process";
 
 /** A service that can be written to, by its product name. */
 export type Writable = "identity" | "messaging" | "storage" | "mail" | "tunnel";

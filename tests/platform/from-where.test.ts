@@ -18,7 +18,7 @@ import {
   parseEnv,
   run,
   type Started,
-} from "../../services/runtime/test/fixture/platform-process.ts";
+} from "@platform/testing/platform-process";
 import { Cleanup, startTestClient } from "../../services/tunnel/test/fixture/stage.ts";
 import { isAdmitted, readStatus, type Probe, type ProbeKind } from "../stage/local-probe.ts";
 import { findProgram } from "../stage/program.ts";

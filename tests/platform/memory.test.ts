@@ -3,12 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  anyPort,
-  findStarted,
-  makeFolder,
-  run,
-} from "../../services/runtime/test/fixture/platform-process.ts";
+import { anyPort, findStarted, makeFolder, run } from "@platform/testing/platform-process";
 
 const PSS_MIB_MAX = 420;
 const SETTLE_MS = 60_000;

@@ -13,7 +13,7 @@ import {
   parseEnv,
   run,
   type Started,
-} from "../../services/runtime/test/fixture/platform-process.ts";
+} from "@platform/testing/platform-process";
 import type { ContractService } from "../../tools/contract.ts";
 import { fetchDocument, locateApi, type ServiceApi } from "../../tools/service-documents.ts";
 import { BODY_FIELDS } from "./body-fields.ts";

@@ -20,7 +20,7 @@ import {
   makeFolder,
   parseEnv,
   runCommand,
-} from "../../services/runtime/test/fixture/platform-process.ts";
+} from "@platform/testing/platform-process";
 import { Clients, signIn, type Running, type Writable } from "./continuous-writes.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));

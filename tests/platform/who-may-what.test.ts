@@ -8,7 +8,7 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createPkce } from "../../services/auth/test/oauth/relying-party.ts";
 import { PageBrowser } from "../../services/auth/test/pages/page-browser.ts";
-import { makeFolder } from "../../services/runtime/test/fixture/platform-process.ts";
+import { makeFolder } from "@platform/testing/platform-process";
 import { ADA, ADMIN, BOB, Platform, ROLE, type User } from "../identity/platform.ts";
 
 type Requirement = readonly string[] | "caller" | "public" | "token";

@@ -6,13 +6,7 @@ import { after, before, test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Browser, Locator } from "playwright-core";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import {
-  anyPort,
-  find,
-  findStarted,
-  makeFolder,
-  run,
-} from "../../../services/runtime/test/fixture/platform-process.ts";
+import { anyPort, find, findStarted, makeFolder, run } from "@platform/testing/platform-process";
 import { ADMIN } from "../../identity/platform.ts";
 import { checkPage, openAt, signInAtIdentity } from "./chromium.ts";
 

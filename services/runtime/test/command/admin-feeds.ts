@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import { find } from "../fixture/platform-process.ts";
+import { find } from "@platform/testing/platform-process";
 import { joinPlatform, readCredentials } from "./running-platform.ts";
 
 interface Listener {

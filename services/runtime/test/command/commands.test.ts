@@ -22,7 +22,7 @@ import {
   parseEnv,
   run,
   type Started,
-} from "../fixture/platform-process.ts";
+} from "@platform/testing/platform-process";
 
 // A path that a shell must quote.
 const data = join(makeFolder(), "my data");

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { findFreePort } from "@platform/kernel/testing";
-import { find, makeFolder } from "../fixture/platform-process.ts";
+import { find, makeFolder } from "@platform/testing/platform-process";
 import { joinPlatform } from "./running-platform.ts";
 
 const hasPrometheus = spawnSync("prometheus", ["--version"]).status === 0;

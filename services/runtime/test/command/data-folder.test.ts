@@ -12,7 +12,13 @@ import { runDown } from "../../src/command/down.ts";
 import { runStatus } from "../../src/command/status.ts";
 import { findStopCommand } from "../../src/data-folder/running-process.ts";
 import { openDataFolder } from "../../src/data-folder/data-folder.ts";
-import { anyPort, findStarted, makeFolder, parseEnv, run } from "../fixture/platform-process.ts";
+import {
+  anyPort,
+  findStarted,
+  makeFolder,
+  parseEnv,
+  run,
+} from "@platform/testing/platform-process";
 
 const skip = process.platform === "linux" ? false : "processes are described by /proc of Linux";
 

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { makeCertificate } from "@platform/testing/certificates";
-import { find, makeFolder } from "../fixture/platform-process.ts";
+import { find, makeFolder } from "@platform/testing/platform-process";
 import { joinPlatform, readCredentials, startPlatform, stopPlatform } from "./running-platform.ts";
 
 /** A certificate for localhost, as the environment of messaging. */

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { runFaultMatrix } from "@platform/testing/faults";
-import { findStarted, parseEnv, run } from "../fixture/platform-process.ts";
+import { findStarted, parseEnv, run } from "@platform/testing/platform-process";
 
 /** Files of services, which have tests of their own, the log, and what is written again at each start. */
 const FOREIGN = /^(?:hello|gate|logs)\//;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { findFreePort } from "@platform/kernel/testing";
-import { findStarted, makeFolder, run } from "../fixture/platform-process.ts";
+import { findStarted, makeFolder, run } from "@platform/testing/platform-process";
 
 const SIZE_MIB = 200;
 

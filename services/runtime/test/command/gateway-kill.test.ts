@@ -15,7 +15,7 @@ import {
   isAlive,
   makeFolder,
   run,
-} from "../fixture/platform-process.ts";
+} from "@platform/testing/platform-process";
 
 /** Sends requests in loops on persistent connections; counts answers, broken requests and statuses. */
 function startLoad(url: string) {

@@ -24,7 +24,7 @@ import {
   parseEnv,
   run,
   type Started,
-} from "../fixture/platform-process.ts";
+} from "@platform/testing/platform-process";
 
 const root = realpathSync(makeFolder());
 const data = join(root, "data");

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { findFreePort } from "@platform/kernel/testing";
-import { findStarted, makeFolder, run } from "../fixture/platform-process.ts";
+import { findStarted, makeFolder, run } from "@platform/testing/platform-process";
 
 /** The long form has 50. */
 const ROUNDS = Number(process.env["PLATFORM_KILLED_STARTS"] ?? 2);

@@ -14,7 +14,7 @@ import {
   parseEnv,
   run,
   type Started,
-} from "../fixture/platform-process.ts";
+} from "@platform/testing/platform-process";
 
 const root = makeFolder();
 const folder = join(root, "shop");

@@ -9,7 +9,7 @@ import {
   parseEnv,
   run,
   type Started,
-} from "../fixture/platform-process.ts";
+} from "@platform/testing/platform-process";
 
 /** A running platform. */
 interface RunningPlatform {

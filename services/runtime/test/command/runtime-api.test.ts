@@ -15,7 +15,7 @@ import {
   parseEnv,
   run,
   type Started,
-} from "../fixture/platform-process.ts";
+} from "@platform/testing/platform-process";
 
 const ADMIN = { username: "root", password: "correct horse battery staple" };
 const root = makeFolder();

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createServer, get } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, test } from "node:test";
-import { find, makeFolder, run } from "../fixture/platform-process.ts";
+import { find, makeFolder, run } from "@platform/testing/platform-process";
 import { joinPlatform } from "./running-platform.ts";
 
 const local = createServer((_request, response) => response.end("shared")).listen(0, "127.0.0.1");

@@ -6,7 +6,7 @@ import { request, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
 import { text } from "node:stream/consumers";
-import { anyPort, find, findStarted, makeFolder, run } from "../fixture/platform-process.ts";
+import { anyPort, find, findStarted, makeFolder, run } from "@platform/testing/platform-process";
 
 const at = anyPort.indexOf("--console-addr");
 const ports = anyPort.toSpliced(at, 2);

@@ -13,7 +13,7 @@ import {
   isAlive,
   makeFolder,
   run,
-} from "../fixture/platform-process.ts";
+} from "@platform/testing/platform-process";
 
 const bin = fileURLToPath(new URL("../../../../bin/platform.js", import.meta.url));
 

@@ -5,7 +5,7 @@ import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { anyPort, findStarted, makeFolder, run } from "../fixture/platform-process.ts";
+import { anyPort, findStarted, makeFolder, run } from "@platform/testing/platform-process";
 
 test("a signal during startup stops all services gracefully", async () => {
   const data = makeFolder();

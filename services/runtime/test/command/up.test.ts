@@ -13,7 +13,7 @@ import {
   makeFolder,
   run,
   type Started,
-} from "../fixture/platform-process.ts";
+} from "@platform/testing/platform-process";
 
 const bun = fileURLToPath(
   new URL("../../../../node_modules/@oven/bun-linux-x64/bin/bun", import.meta.url),

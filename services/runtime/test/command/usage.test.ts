@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { collectAnswers } from "../fixture/collect-answers.ts";
-import { run } from "../fixture/platform-process.ts";
+import { run } from "@platform/testing/platform-process";
 
 test("the program prints its version and exits with 0, and with 2 after a wrong call", async () => {
   const version = run(["--version"]);

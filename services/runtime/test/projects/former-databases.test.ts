@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from "node:path";
 import { test } from "node:test";
 import { openProjectData } from "../../src/projects/former-databases.ts";
-import { makeFolder } from "../fixture/platform-process.ts";
+import { makeFolder } from "@platform/testing/platform-process";
 
 function createData(...files: string[]): string {
   const data = makeFolder();
