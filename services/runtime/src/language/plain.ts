@@ -56,7 +56,7 @@ function listNames(
   body: readonly BindingNode[],
 ): ReadonlySet<string> {
   const stores = declarations.flatMap((one) => ("name" in one ? [one.name] : []));
-  return new Set([...stores, ...body.flatMap(listBound)]);
+  return new Set([...stores, ...body.flatMap((node) => listBound(node as BindingParts))]);
 }
 
 /** Nodes of statements, and of patterns in them, as far as they bind names. */
