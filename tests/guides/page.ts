@@ -9,6 +9,7 @@ export interface CodeBlock {
 
 /** Shell blocks that no test types, by page: a text that only they contain, and the reason. */
 export const UNTYPED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "editor.md": { "code --install-extension": "requires Visual Studio Code" },
   "identity.md": { PLATFORM_AUTH_BRAND_NAME: "starts the service of the first block again" },
   "messaging.md": { '"message_id":"…"': "an acknowledgement of a message that a reader has" },
   "mqtt.md": { "messaging.example": "requires a name, and a certificate for it" },
