@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { isDeepStrictEqual } from "node:util";
 import { runInThisContext } from "node:vm";
 import { crc32, inflateRawSync } from "node:zlib";
 import { FakeEditor, Position, type FakeDocument } from "./fake-editor.ts";
@@ -128,14 +129,18 @@ async function waitForProvider(editor: FakeEditor, name: string, document: FakeD
   return assert.fail(`no ${name}: ${editor.output.join("\n")} ${editor.warnings.join("\n")}`);
 }
 
-/** Waits until messages about the document are shown. */
-async function waitForMessages(editor: FakeEditor, { uri }: FakeDocument): Promise<string[]> {
-  for (const endMs = performance.now() + WAIT_MS; performance.now() < endMs;) {
-    const found = editor.diagnostics.get(uri.fsPath) ?? [];
-    if (found.length > 0) return found;
+/** Waits until these messages about the document are shown; those about statements come after the others. */
+async function waitForMessages(
+  editor: FakeEditor,
+  { uri }: FakeDocument,
+  expected: readonly string[],
+): Promise<void> {
+  const read = (): readonly string[] => editor.diagnostics.get(uri.fsPath) ?? [];
+  const endMs = performance.now() + WAIT_MS;
+  while (!isDeepStrictEqual(read(), expected) && performance.now() < endMs) {
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-  return [];
+  assert.deepEqual(read(), expected);
 }
 
 function positionOf(text: string, marked: string): Position {
@@ -173,8 +178,8 @@ test("service files of the language get everything, plain files what concerns th
     assert.equal(await show(plain, "note === unde|fined"), "null");
     const wrong = "no such table: nots";
     const untyped = "Type 'string' is not assignable to type 'number'.";
-    assert.deepEqual(await waitForMessages(editor, spoken), [wrong, untyped]);
-    assert.deepEqual(await waitForMessages(editor, plain), [wrong]);
+    await waitForMessages(editor, spoken, [wrong, untyped]);
+    await waitForMessages(editor, plain, [wrong]);
     const name = "registerRenameProvider";
     assert.ok(editor.findProvider(name, spoken) !== undefined);
     assert.equal(editor.findProvider(name, plain), undefined);

@@ -44,8 +44,11 @@ local result = {}
 result.hover = ask("textDocument/hover", "notes.one`")
 result.definition = ask("textDocument/definition", "notes.one`")
 result.table = ask("textDocument/definition", "notes order by")
-vim.api.nvim_buf_set_lines(0, -1, -1, false, { "const n: number = HttpError;", "notes.all`select nowhere from notes`;" })
-wait("messages", function() return #diagnose() >= 2 end)
+vim.api.nvim_buf_set_lines(0, -1, -1, false, { "const n: number = HttpError;", "await notes.all`select nowhere from notes`;" })
+-- Those about statements come after the others.
+wait("messages", function()
+  return vim.fn.json_encode(diagnose()):find("no such column", 1, true) ~= nil
+end)
 result.messages = diagnose()
 local file = io.open(os.getenv("RESULT"), "w")
 file:write(vim.fn.json_encode(result))
