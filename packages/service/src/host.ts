@@ -11,11 +11,13 @@ export { answerCommandLine } from "./service/command-line.ts";
 export { readIdentity } from "./service/identity.ts";
 export { declared } from "./service/declared.ts";
 export { loadDatabases } from "./database/database.ts";
+export { formatReport, reportError } from "./error/error-report.ts";
 export { OPTION_NAMES } from "./error/option-names.ts";
 export { nameNextMigration, parseMigrationName } from "./database/migration-names.ts";
 export { readMigrationFolder, selectMigrations } from "./database/migrations.ts";
 export { Router } from "./route/router.ts";
 export type { ScheduleReport } from "./schedule/report.ts";
+export type { Development } from "./service/service.ts";
 export type { Scheduler } from "./schedule/scheduler.ts";
 export { checkTiming } from "./schedule/schedule.ts";
 
@@ -45,7 +47,9 @@ function run(options: RunOptions) {
   const identity = declared.identity ?? readIdentity(folder);
   const name = settings.name ?? identity.name;
   const { version } = identity;
-  const telemetry = createTelemetry({ name, version, settings, caches, clock: environment.clock });
+  const isReporting = declared.development !== undefined;
+  const { clock } = environment;
+  const telemetry = createTelemetry({ name, version, settings, caches, clock, isReporting });
   const { log } = telemetry;
   return new Promise<{ port: number }>((resolve) => {
     const drainTimeoutMs = settings.drain_timeout_ms;

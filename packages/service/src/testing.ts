@@ -1,5 +1,6 @@
 // The declared service inside a test: a free port, databases in memory, a clock that moves by hand.
 import { createEmbeddedLifecycle } from "@platform/kernel/lifecycle";
+import { formatLogLine } from "@platform/kernel/log";
 import { createManualClock, type ManualClock } from "@platform/kernel/time";
 import { declared } from "./service/declared.ts";
 import { startService } from "./service/start-service.ts";
@@ -52,9 +53,19 @@ export async function startTestService(options: TestOptions = {}): Promise<TestS
   const { caches, settings } = declared;
   const identity = { name: settings.name ?? "test", version: "0.0.0" };
   const writeLog = (line: string): void => {
-    log.push(JSON.parse(line) as Record<string, unknown>);
+    const event = JSON.parse(line) as Record<string, unknown>;
+    log.push(event);
+    // A test that expects another answer sees why.
+    if (event["frame"] !== undefined) process.stderr.write(formatLogLine(event, false));
   };
-  const telemetry = createTelemetry({ ...identity, settings, caches, clock, writeLog });
+  const telemetry = createTelemetry({
+    ...identity,
+    settings,
+    caches,
+    clock,
+    writeLog,
+    isReporting: true,
+  });
   const lifecycle = createEmbeddedLifecycle(telemetry.log);
   const base = { service: declared, ...identity, telemetry, lifecycle };
   const { port, scheduler } = await startService(base).catch(async (error: unknown) => {

@@ -12,7 +12,7 @@ const SERVICE_CHARACTERS = "messaging".length;
 
 /**
  * Formats an event as one line: time, level, service, message, further fields. Control characters stay escaped, as in
- * JSON.
+ * JSON. The frame of an error follows in lines of its own, instead of its stack.
  */
 export function formatPretty(event: EncodedEvent, colours: boolean): string {
   const paint = (code: string, text: string): string =>
@@ -28,10 +28,52 @@ export function formatPretty(event: EncodedEvent, colours: boolean): string {
   if (event.status !== "null") details.push(`status=${event.status}`);
   if (event.durationMs !== "null") details.push(`duration_ms=${event.durationMs}`);
   if (event.traceId !== '""') details.push(`trace_id=${unquote(event.traceId)}`);
-  for (const [name, json] of event.extra)
+  const frame = readFrame(event);
+  for (const [name, json] of event.extra) {
+    if (frame !== undefined && IN_FRAME.has(name)) continue;
     details.push(`${name.replaceAll(/[^\w.-]/g, "?")}=${cleanText(json)}`);
+  }
   if (details.length > 0) parts.push(paint("90", details.join(" ")));
-  return `${parts.join(" ")}\n`;
+  return `${parts.join(" ")}\n${frame === undefined ? "" : formatFrame(frame, paint)}`;
+}
+
+/** Fields that a frame replaces. */
+const IN_FRAME = new Set(["frame", "error", "declared_at"]);
+const FRAME_LINES_MAX = 12;
+
+/** An error with the lines of its author's file. */
+interface Frame {
+  readonly message?: unknown;
+  readonly at?: unknown;
+  readonly lines?: unknown;
+  readonly stack?: unknown;
+}
+
+function readFrame({ extra }: EncodedEvent): Frame | undefined {
+  const [, json] = extra.find(([name]) => name === "frame") ?? [];
+  const frame: unknown = json === undefined ? undefined : JSON.parse(json);
+  return typeof frame === "object" && frame !== null ? frame : undefined;
+}
+
+// Indented, so that no line of a message looks like one of the log.
+function formatFrame(
+  { message, at, lines, stack }: Frame,
+  paint: (code: string, text: string) => string,
+): string {
+  const list = (value: unknown): string[] =>
+    Array.isArray(value) ? value.slice(0, FRAME_LINES_MAX).map(readText) : [];
+  const texts = [
+    paint(COLOURS.error, cleanLine(readText(message))),
+    ...[readText(at)].filter((text) => text !== "").map(cleanLine),
+    ...list(lines).map(cleanLine),
+    ...list(stack).map((text) => paint("90", `  at ${cleanLine(text)}`)),
+  ];
+  return texts.map((text) => `    ${text}\n`).join("");
+}
+
+function cleanLine(text: string): string {
+  // oxlint-disable-next-line no-control-regex -- they are what is replaced
+  return cleanText(text.replaceAll(/[\u0000-\u0008\u000a-\u001f]/g, "?"));
 }
 
 /** Formats a parsed JSON line of a logger, for example in a supervisor. */

@@ -6,9 +6,15 @@ import {
   PlatformError,
   toProblem,
 } from "@platform/kernel/errors";
-import { BodyBudget, checkContentCoding, type Guard } from "@platform/kernel/http-parts";
+import {
+  BodyBudget,
+  checkContentCoding,
+  checkLoopback,
+  type Guard,
+} from "@platform/kernel/http-parts";
 import { requireScope, type Caller } from "@platform/kernel/identity";
 import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
+import { reportError } from "../error/error-report.ts";
 import { HttpError } from "../error/http-error.ts";
 import { FileResult } from "../result/file-result.ts";
 import { isJsonType, parseBody, parseJson } from "../request/parse-body.ts";
@@ -21,8 +27,16 @@ import { sendResult, type ResultContext } from "./send-result.ts";
 import type { ServedRoute } from "./served-route.ts";
 import type { Sockets } from "./sockets.ts";
 
+/** Details of errors in answers, during development. */
+interface ErrorDetails {
+  readonly hasDetails: boolean;
+  readonly consoleUrl?: string | undefined;
+}
+
 /** Options of {@link RequestHandler}. */
 export interface RequestHandlerOptions extends CallContext {
+  /** Undefined in production: answers have no details of errors. */
+  readonly development: ErrorDetails | undefined;
   readonly routes: readonly ServedRoute[];
   /** Paths of the server itself: probes, metrics, documentation. */
   readonly ownPaths: ReadonlyMap<string, OwnPath>;
@@ -244,12 +258,13 @@ export class RequestHandler {
       return;
     }
     call.error = error;
+    const { development } = this.#options;
     try {
-      respondProblem(call, error);
+      respondProblem(call, error, development);
     } catch (invalid) {
       // The error has a field that cannot be sent.
       call.error = invalid;
-      respondProblem(call, invalid);
+      respondProblem(call, invalid, development);
     }
   }
 
@@ -323,11 +338,26 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof (value as { then?: unknown } | null | undefined)?.then === "function";
 }
 
-function respondProblem(call: Call, error: unknown): void {
-  const problem = toProblem(error, { instance: call.path, traceId: call.traceId });
+function respondProblem(call: Call, error: unknown, development: ErrorDetails | undefined): void {
+  const plain = toProblem(error, { instance: call.path, traceId: call.traceId });
+  const isDescribed = development !== undefined && plain.status >= 500;
+  const problem = isDescribed ? { ...plain, ...describeFailure(call, error, development) } : plain;
   const headers = Object.entries(getProblemHeaders(error));
   headers.push(["X-Content-Type-Options", "nosniff"], ["Cache-Control", "no-store"]);
   call.exchange.respond({ status: problem.status, headers, body: JSON.stringify(problem) });
+}
+
+/** The details for a program of this machine; for a client of the gateway, where its author finds them. */
+function describeFailure(
+  { peer, headers, traceId }: Call,
+  error: unknown,
+  { hasDetails, consoleUrl }: ErrorDetails,
+): object {
+  const getHeader = (name: string): string | undefined => headers.get(name);
+  if (hasDetails && checkLoopback({ peer, getHeader }).allowed) {
+    return { development: reportError(error) };
+  }
+  return consoleUrl === undefined ? {} : { log: `${consoleUrl}/runtime/logs?q=${traceId}` };
 }
 
 /** Closes a result that has no receiver. */

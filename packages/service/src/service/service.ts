@@ -51,6 +51,14 @@ export interface Environment {
   readonly inMemory: boolean;
 }
 
+/** A service whose files are watched. */
+export interface Development {
+  /** True if programs on this machine get the details of errors in answers. */
+  readonly hasDetails: boolean;
+  /** The platform's console, whose log has the details, for requests through the gateway. */
+  readonly consoleUrl?: string | undefined;
+}
+
 const DEFAULT_PORT = 3_000;
 const ROUTES_MAX = 10_000;
 
@@ -63,6 +71,8 @@ export class Service {
   /** Address that a server listens on if nothing else names one; undefined: all interfaces. */
   hostByDefault: string | undefined;
   environment: Environment = { env: process.env, clock: systemClock, inMemory: false };
+  /** Set while the author develops the service: errors are shown with the lines of the author's files. */
+  development: Development | undefined;
   /** Set in built programs, which have no package.json. */
   identity: Identity | undefined;
   readonly #router = new Router<RouteDefinition>();

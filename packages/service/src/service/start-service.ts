@@ -141,6 +141,7 @@ function createHandler(options: StartOptions): { handler: RequestHandler; socket
     sockets,
     clock,
     requestsMax: serverSettings.requestsMax,
+    development: service.development,
     tracer,
     log,
   });

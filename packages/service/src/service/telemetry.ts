@@ -6,6 +6,7 @@ import { createProcessCollector, MetricRegistry } from "@platform/kernel/metrics
 import type { Clock } from "@platform/kernel/time";
 import { createServiceTracer, type Tracer } from "@platform/kernel/trace";
 import type { Cache } from "../cache/cache.ts";
+import { createReportingLog } from "./reporting-log.ts";
 import type { Settings } from "./settings.ts";
 
 /** Telemetry of a service. */
@@ -26,6 +27,8 @@ export interface TelemetryOptions {
   settings: Settings;
   clock: Clock;
   caches: readonly Cache[];
+  /** True if errors in the log have the lines of the author's files. */
+  isReporting: boolean;
   /** Writes a log line; default: to standard output. */
   writeLog?: ((line: string) => void) | undefined;
 }
@@ -36,12 +39,13 @@ const FLUSH_MS = 1_000;
 export function createTelemetry(options: TelemetryOptions): Telemetry {
   const { name, version, settings, clock, caches, writeLog } = options;
   const ids = createIdSource({ clock });
-  const log = createLogger({
+  const written = createLogger({
     service: name,
     level: settings.log_level,
     format: settings.log_format,
     ...(writeLog === undefined ? {} : { write: writeLog }),
   });
+  const log = options.isReporting ? createReportingLog(written) : written;
   const metrics = new MetricRegistry();
   const collector = createProcessCollector({ service: name, version });
   metrics.collect(collector);

@@ -29,7 +29,8 @@ export async function runRun({ file = MAIN_FILE, watch }: RunOptions): Promise<n
   chooseProjectData(dirname(path));
   if (watch) {
     const write = (line: string): boolean => process.stderr.write(line);
-    return watchService({ file: path, write, hostByDefault: HOST });
+    const development = { hasDetails: true };
+    return watchService({ file: path, write, hostByDefault: HOST, development });
   }
   declared.hostByDefault = HOST;
   registerServiceFiles();

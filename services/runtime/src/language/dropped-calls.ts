@@ -45,7 +45,7 @@ export function findDroppedCalls(
   const runners = new Set(bindings.flatMap(findRunnerNames));
   const found: DroppedCall[] = [];
   for (const { expression } of statements) {
-    for (const { call, isVoid } of listCalls(expression as Expression, false)) {
+    for (const { call, isVoid } of listCalls(expression, false)) {
       if (runners.has(findRoot(call)?.name ?? "")) continue;
       const named = findName(call, source);
       if (named !== undefined) found.push({ start: call.start, isVoid, ...named });
@@ -90,7 +90,7 @@ function findHandled(call: Expression, isVoid: boolean): Found[] {
   const method = callee?.property?.name;
   if (method === "catch" && values.length > 0) return [];
   if (method === "then" && values.length > 1) return [];
-  if (method === "finally") return listCalls(callee?.object as Expression, isVoid);
+  if (method === "finally") return listCalls(callee?.object, isVoid);
   return [{ call, isVoid }];
 }
 
@@ -104,7 +104,7 @@ function findName(
   { type, callee, tag }: Expression,
   source: string,
 ): { name: string; nameAt: number | undefined } | undefined {
-  const called = (callee ?? tag) as Expression | undefined;
+  const called: Expression | undefined = callee ?? tag;
   if (called === undefined) return undefined;
   const isFunction = /Function/.test(called.type);
   if (isFunction && called.async === true) return { name: "this function", nameAt: undefined };

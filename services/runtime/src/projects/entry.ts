@@ -4,6 +4,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { formatAddress, nameProgram } from "@platform/kernel/config";
+import type { Development } from "@platform/service/host";
 import { ApiError } from "../client/api-client.ts";
 import { createApplication, removeApplication } from "../client/application.ts";
 import type { Target } from "../client/target.ts";
@@ -21,6 +22,7 @@ import {
   type EntryContext,
   type ServiceEntry,
 } from "../services/entry.ts";
+import { formatConsoleUrl } from "../services/console.ts";
 import { formatIssuer, wireIdentity } from "../services/identity.ts";
 import { PROJECT_ADDRESS, PROJECT_KEY } from "../services/project.ts";
 import { PROTOCOL, readProtocol } from "../watch/messages.ts";
@@ -85,7 +87,12 @@ export function createProjectEntry(
       // A folder that was deleted may come back: until then the process reports what is missing.
       cwd: existsSync(folder) ? folder : getProjectData(context.dataDir, name),
       inherited: inherit(),
-      env: { ...variables, ...describeAddresses(readState()), ...describeListener(name, context) },
+      env: {
+        ...variables,
+        ...describeAddresses(readState()),
+        ...describeListener(name, context),
+        PLATFORM_PROJECT_DEVELOPMENT: JSON.stringify(describeDevelopment(kind, context)),
+      },
     }),
     describe: (context) => {
       const docs = `docs ${formatUrl(getAddress(context, PROJECT_KEY))}/api/docs`;
@@ -177,6 +184,14 @@ async function prepareCredentials(
     // The application of someone else is not replaced.
     return { variables: {}, notes: [`${name} has no credentials: ${error.message}`] };
   }
+}
+
+/** A kept project runs when its author is away, and one with a domain is for others: their answers have no details. */
+function describeDevelopment(kind: ProjectKind, context: EntryContext): Development {
+  if (context.domain !== undefined) return { hasDetails: false };
+  const hasConsole = kind !== "kept" && isRunning("gate", context);
+  const consoleUrl = hasConsole ? formatConsoleUrl(context) : undefined;
+  return { hasDetails: kind !== "kept", consoleUrl };
 }
 
 function describeListener(name: string, context: EntryContext): Record<string, string> {

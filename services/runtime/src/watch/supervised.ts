@@ -1,6 +1,7 @@
 // A project's service under `platform up`: a new process takes over on a change, as with `platform run --watch`.
 import { createLogger } from "@platform/kernel/log";
 import { createParentLink } from "@platform/kernel/lifecycle";
+import type { Development } from "@platform/service/host";
 import { isRunCommand, PROTOCOL } from "./messages.ts";
 import { watchService } from "./watch.ts";
 
@@ -12,6 +13,10 @@ const host = process.env["PLATFORM_SERVICE_HOST"] ?? "::";
 const port = Number(process.env["PLATFORM_SERVICE_PORT"]);
 /** Projects change seldom once they run, and the waiting process of each would take as much memory as the service. */
 const SPARE_MS = 600_000;
+/** `{"hasDetails":…,"consoleUrl":…}`; missing from platforms of earlier versions. */
+const development = JSON.parse(
+  process.env["PLATFORM_PROJECT_DEVELOPMENT"] ?? "null",
+) as Development | null;
 let isReported = false;
 
 process.exitCode = await watchService({
@@ -21,6 +26,7 @@ process.exitCode = await watchService({
   },
   retries: true,
   spareMs: SPARE_MS,
+  ...(development !== null && { development }),
   // A service that does not start yet must not keep the platform from starting.
   onOutcome: () => {
     if (isReported) return;

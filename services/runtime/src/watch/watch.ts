@@ -1,6 +1,7 @@
 // `platform run --watch`: a new process takes over when a file changes; the old one stays if the new one fails.
 import cluster, { type Worker } from "node:cluster";
 import { isServiceMessage, type ListenerReport } from "@platform/kernel/lifecycle";
+import type { Development } from "@platform/service/host";
 import { FileWatch } from "./file-watch.ts";
 import { HeldSocket } from "./held-socket.ts";
 import {
@@ -43,6 +44,8 @@ export interface WatchOptions {
    * change takes longer. Default: there is always one.
    */
   readonly spareMs?: number;
+  /** Details of errors in answers; default: none. */
+  readonly development?: Development;
   /** Called after each start of a process, successful or not. */
   readonly onOutcome?: () => void;
   /** Called when the schedules of the running process change. */
@@ -65,7 +68,11 @@ export async function watchService(options: WatchOptions): Promise<number> {
   cluster.schedulingPolicy = cluster.SCHED_NONE;
   cluster.setupPrimary({
     exec: new URL("worker.ts", import.meta.url).pathname,
-    args: [options.file, options.hostByDefault ?? ""],
+    args: [
+      options.file,
+      options.hostByDefault ?? "",
+      JSON.stringify(options.development ?? { hasDetails: false }),
+    ],
     silent: false,
   });
   const watch = new Watch(options);

@@ -6,8 +6,11 @@ import { pathToFileURL } from "node:url";
 import "@platform/service";
 import {
   declared,
+  formatReport,
   loadDatabases,
+  reportError,
   runDeclaredService,
+  type Development,
   type Scheduler,
 } from "@platform/service/host";
 import { compileService } from "../language/compile.ts";
@@ -23,13 +26,14 @@ import {
 
 /** Changes of schedules within this time are reported together. */
 const REPORT_MS = 50;
-const [file = "", hostByDefault = ""] = process.argv.slice(2);
+const [file = "", hostByDefault = "", development = "{}"] = process.argv.slice(2);
 
 function report(type: FileMessage["type"], path: string): void {
   process.send?.({ type, path } satisfies FileMessage);
 }
 
 declared.hostByDefault = hostByDefault || undefined;
+declared.development = JSON.parse(development) as Development;
 registerServiceFiles((path) => report("file", path));
 prepare();
 process.on("message", (message) => {
@@ -57,9 +61,16 @@ async function load(): Promise<void> {
     const onScheduler = reportSchedules;
     await runDeclaredService({ folder: dirname(file), isShared: true, onScheduler });
   } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+    process.stderr.write(describeFailure(error));
     process.exit(1);
   }
+}
+
+/** An error of this package, such as an invalid setting, has no frame of the author. */
+function describeFailure(error: unknown): string {
+  const report = reportError(error);
+  if (report.at !== "" || !(error instanceof Error)) return formatReport(report);
+  return `${error.stack ?? report.message}\n`;
 }
 
 /** Reports the schedules now and after each change, and runs those that the other side names. */

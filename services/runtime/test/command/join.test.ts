@@ -47,6 +47,7 @@ async function startPlatform(): Promise<void> {
 const SOURCE = `server { port: 3000 }
 database items
 export route GET /greeting { return (process.env["GREETING"] ?? "none") + " " + (process.env["PLATFORM_AUTH_ADMIN_USER"] ?? "-"); }
+export route GET /fail { throw new Error("s3cret"); }
 export route GET /pids { return [process.ppid, process.pid]; }
 every 1h { }
 `;
@@ -127,6 +128,14 @@ test("a second project joins with the variables of its terminal, and leaves on c
   assert.equal(statSync(join(data, "applications/shop.env")).mode & 0o777, 0o600);
   writeFileSync(join(folder, "main.service.ts"), SOURCE.replace('"none"', '"nothing"'));
   await terminal.waitFor((text) => (text.includes("platform: reloaded") ? true : undefined));
+  // An error has its details on the terminal; clients of the gateway get the address of the log.
+  const failed = JSON.parse((await ask("shop", "/fail")).text) as Record<string, string>;
+  assert.equal(failed["development"], undefined);
+  assert.match(failed["log"]!, new RegExp(`^http://\\S+/runtime/logs\\?q=${failed["trace_id"]}$`));
+  assert.doesNotMatch(JSON.stringify(failed), /s3cret/);
+  await terminal.waitFor(
+    (text) => /^ +Error: s3cret\n +main\.service\.ts:4:32\n/m.exec(text) ?? undefined,
+  );
   // Commands in its folder find the platform.
   let status = "";
   await waitFor(
