@@ -36,8 +36,17 @@ const MESSAGE_CHARACTERS_MAX = 2_000;
 const LINES_BEFORE = 2;
 const LINES_AFTER = 1;
 
-/** Describes an error. Reads the author's file, so it is for development only. */
+/** Describes an error; never throws. Reads the author's file, so it is for development only. */
 export function reportError(error: unknown): ErrorReport {
+  try {
+    return describeError(error);
+  } catch {
+    // Any value can be assigned to the properties of an error, also a getter that throws.
+    return { message: "an error that cannot be read", at: "", lines: [], stack: [] };
+  }
+}
+
+function describeError(error: unknown): ErrorReport {
   const frames = error instanceof Error ? listFrames(error) : [];
   const [first] = frames;
   const stack = frames.slice(0, FRAMES_MAX).map(({ text }) => text);

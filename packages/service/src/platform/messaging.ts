@@ -111,7 +111,7 @@ export async function publishMessage(
     path: "/api/v1/publish",
     body: {
       topic,
-      ...encode(payload),
+      ...encodePayload(payload),
       delay_ms: delayMs,
       ttl_ms: ttlMs,
       message_id: id,
@@ -207,7 +207,8 @@ function isFinal(error: unknown): boolean {
   return status >= 400 && status < 500 && status !== 408 && status !== 429;
 }
 
-function encode(payload: unknown): { payload: string; encoding?: "base64" } {
+/** Encodes a payload: text as it is, bytes in base64, other values as JSON. */
+export function encodePayload(payload: unknown): { payload: string; encoding?: "base64" } {
   if (typeof payload === "string") return { payload };
   if (payload instanceof Uint8Array) {
     const { buffer, byteOffset, byteLength } = payload;

@@ -131,6 +131,13 @@ export async function finishSignIn({ query, cookies }: SignInRequest): Promise<R
   });
 }
 
+/** The cookie of a user who has signed in, for tests. */
+export function createSessionCookie(user: SignedInUser): string {
+  const { cookie, box } = getContext();
+  const session: Session = { user, endsS: nowS() + SESSION_S };
+  return `${cookie}=${box.seal(JSON.stringify(session), cookie)}`;
+}
+
 /**
  * The user of a request; undefined without a valid session. Requests that change something are refused with 403 if a page
  * of another origin sent them.

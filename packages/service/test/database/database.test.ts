@@ -175,7 +175,7 @@ test("a query that fails names the line of its template, also in a loop and with
   );
   // The call has returned to the event loop before the database fails.
   const detached = new Promise((_, reject) => {
-    setImmediate(() => notes.run`delete from gone`.catch(reject));
+    setImmediate(() => void notes.run`delete from gone`.catch(reject));
   });
   await fails(detached, "delete from gone");
 });

@@ -1,9 +1,10 @@
 // `platform up` in the folder of a project.
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { request, type IncomingMessage } from "node:http";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
@@ -16,6 +17,10 @@ import {
   type Started,
 } from "@platform/testing/platform-process";
 
+const CONTRACT = resolve(
+  import.meta.dirname,
+  "../../../../packages/service/test/platform/contract.ts",
+);
 const root = makeFolder();
 const folder = join(root, "shop");
 const main = join(folder, "main.service.ts");
@@ -136,6 +141,18 @@ test("its credentials reach nothing of another application", async () => {
     headers: { Authorization: `Bearer ${body.access_token}` },
   });
   assert.equal(users.status, 403);
+});
+
+test("the contract that the fakes of tests keep holds for the services", async () => {
+  const own = parseEnv(readFileSync(join(folder, "data/applications/shop.env"), "utf8"));
+  const { NODE_TEST_CONTEXT: _, ...inherited } = process.env;
+  const contract = spawn(process.execPath, [CONTRACT, "shop"], { env: { ...inherited, ...own } });
+  const output: string[] = [];
+  for (const stream of [contract.stdout, contract.stderr]) {
+    stream.setEncoding("utf8").on("data", (text: string) => output.push(text));
+  }
+  const [code] = (await once(contract, "close")) as [number];
+  assert.equal(code, 0, output.join(""));
 });
 
 test("a change is reloaded, and an error keeps the running version and is logged", async () => {
