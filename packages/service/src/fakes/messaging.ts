@@ -268,7 +268,7 @@ export class FakeBroker {
     });
   }
 
-  /** What the member has not acknowledged is delivered again, before what waits. */
+  /** Messages that the member has not acknowledged are delivered again, before those that wait. */
   #leave(group: Group, stream: Stream): void {
     group.members.delete(stream);
     const own = [...group.inFlight].filter(([, delivery]) => delivery.stream === stream);

@@ -2,8 +2,8 @@
 import { createHash, createHmac, randomUUID, timingSafeEqual } from "node:crypto";
 import { FakeRefusal, type FakeAnswer, type FakeRequest } from "./exchange.ts";
 
-/** An object. */
-export interface FakeObject {
+/** Content and fields, as the last PUT has set them. */
+interface FakeObject {
   readonly body: Buffer;
   readonly type: string;
   readonly modified: Date;

@@ -1,8 +1,7 @@
 // A file of the project as the editor has it: its text, what the parser finds in it, and the view for TypeScript.
 import { relative } from "node:path";
-import type { Insertion } from "../language/compile.ts";
 import { findDatabases, type DatabaseBinding } from "../language/databases.ts";
-import type { Declaration } from "../language/declaration.ts";
+import type { Insertion, Declaration } from "../language/declaration.ts";
 import type { DroppedCall } from "../language/dropped-calls.ts";
 import { LineIndex } from "../language/line-index.ts";
 import { explainSyntax, parseService, SyntaxProblem } from "../language/parse.ts";

@@ -1,7 +1,7 @@
 // Statements of a file: prepared on an in-memory database with the migrations of its folder, which also yields the types
 // of their rows.
 import { dirname, resolve } from "node:path";
-import type { Insertion } from "./compile.ts";
+import type { Insertion } from "./declaration.ts";
 import type { DatabaseBinding } from "./databases.ts";
 import { checkInsert, describeString, isNumeric } from "./insert.ts";
 import { describeRow } from "./row-type.ts";

@@ -4,6 +4,7 @@ import type { DatabaseBinding } from "./databases.ts";
 import type {
   Declaration,
   EveryDeclaration,
+  Insertion,
   RouteDeclaration,
   StoreDeclaration,
 } from "./declaration.ts";
@@ -32,12 +33,6 @@ const LOCAL = {
   route: "$route",
   every: "$every",
 };
-
-/** Text to insert at an offset of the source. */
-export interface Insertion {
-  readonly at: number;
-  readonly text: string;
-}
 
 /**
  * Compiles a file. Throws a CompileError that lists all problems with `path:line:column`. `insertions` are types, which

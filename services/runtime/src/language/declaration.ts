@@ -6,6 +6,12 @@ export interface Range {
   readonly end: number;
 }
 
+/** Text to insert at an offset of the source. */
+export interface Insertion {
+  readonly at: number;
+  readonly text: string;
+}
+
 /** A clause between the parameters of a route and its body, such as `requires "notes:read"`. */
 export interface Clause {
   readonly name: ClauseName;

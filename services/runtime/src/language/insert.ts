@@ -2,7 +2,7 @@
 import type { DatabaseSync } from "node:sqlite";
 
 /** A problem of an insert. */
-export interface InsertProblem {
+interface InsertProblem {
   /** Text of the statement at which it is shown. */
   readonly at: string;
   readonly message: string;

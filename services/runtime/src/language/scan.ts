@@ -1,13 +1,13 @@
 // A tolerant reader of service files whose text has syntax errors, as while typing: it finds the heads of declarations
 // and cuts their bodies by matching brackets, aware of strings, templates, regular expressions and comments.
 import {
+  type Insertion,
   CLAUSE_NAMES,
   type Clause,
   type ClauseName,
   type Declaration,
   type Range,
 } from "./declaration.ts";
-import type { Insertion } from "./compile.ts";
 
 /** Result of {@link scanService}. */
 export interface ScannedService {

@@ -15,7 +15,7 @@ export interface SqlTemplate {
   /** The text with `?` for each expression. */
   readonly text: string;
   /** The expressions. */
-  readonly values: readonly SyntaxNode[];
+  readonly values: readonly ValueNode[];
 }
 
 /** A tagged template, or a call. */
@@ -23,7 +23,7 @@ export interface Candidate extends SyntaxNode {
   readonly tag?: SyntaxNode;
   readonly quasi?: SyntaxNode & {
     readonly quasis: readonly { readonly value: { readonly cooked: string | null } }[];
-    readonly expressions: readonly SyntaxNode[];
+    readonly expressions: readonly ValueNode[];
   };
   readonly typeParameters?: unknown;
   readonly typeArguments?: unknown;
@@ -37,11 +37,14 @@ export interface SyntaxNode {
   readonly start: number;
   readonly end: number;
   readonly name?: string;
-  /** Of literals. */
-  readonly value?: unknown;
   readonly object?: SyntaxNode;
   readonly property?: SyntaxNode;
   readonly params?: readonly SyntaxNode[];
+}
+
+/** An expression in a template; literals have a value. */
+interface ValueNode extends SyntaxNode {
+  readonly value?: unknown;
 }
 
 /** A name of a database inside a range of the source. */

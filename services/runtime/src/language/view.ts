@@ -1,7 +1,7 @@
 // The view of a service file that TypeScript's language server reads: each part of the author's text is copied once and
 // at most once, so that positions map both ways; text between the copies is inserted, and belongs to no position.
-import type { Insertion } from "./compile.ts";
 import type {
+  Insertion,
   Declaration,
   EveryDeclaration,
   Range,
