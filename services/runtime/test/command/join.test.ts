@@ -260,6 +260,9 @@ test("projects answer while one of them is killed, and another one gets a wrong 
   assert.equal(await kept.exit, 0);
   const { terminal } = await joinPlatform(createProject("third"));
   assert.deepEqual(await ask("first"), { status: 200, text: "kept -" });
+  // A kept project runs when its author is away: its answers have neither details nor the console's address.
+  const failed = JSON.parse((await ask("first", "/fail")).text) as Record<string, string>;
+  assert.deepEqual([failed["development"], failed["log"]], [undefined, undefined]);
   const listed = await command(["project", "list", "--data", data]);
   assert.match(listed.out, /^first +running +http:\/\/first\.localhost:\d+ +kept +\S+first$/m);
   assert.match(listed.out, /^third +running +\S+ +until its terminal leaves +\S+third$/m);
