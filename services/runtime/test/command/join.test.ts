@@ -172,7 +172,8 @@ test("flags of the platform, names of services and hosts, and folders without a 
   const missing = await command(["up", "--keep", "--environment-file", "none.env"], folder);
   assert.equal(missing.code, 1);
   assert.match(missing.err, /the environment file .*none\.env cannot be read/);
-  assert.deepEqual(await list(), []);
+  // The command ends before its project is removed.
+  await waitForList((items) => items.length === 0);
   const credentials = readCredentials();
   const post = (body: object, token = credentials["PLATFORM_RUNTIME_TOKEN"]) =>
     fetch(`${started.api_url}/api/v1/projects`, {
