@@ -4,14 +4,7 @@ import { startTestService } from "@platform/service/testing";
 import { readNote } from "./read-note.ts";
 import "./main.service.ts";
 
-const app = await startTestService({
-  env: {
-    OIDC_ISSUER: "http://localhost:1",
-    OIDC_CLIENT_ID: "notes",
-    OIDC_CLIENT_SECRET: "a secret of this test",
-    OIDC_REDIRECT_URL: "http://localhost:3000/callback",
-  },
-});
+const app = await startTestService({ fakes: true });
 after(() => app.stop());
 
 test("the page and its assets are served to everyone", async () => {
@@ -38,4 +31,30 @@ test("a note has a text, a file of the same user, and a time", () => {
   ]) {
     assert.throws(() => readNote(wrong, "ada"), { status: 400 });
   }
+});
+
+test("a note has its file, its owner only reads it, and its reminder is one mail", async () => {
+  const ada = app.as({ id: "ada", email: "ada@example.com" });
+  const post = (path: string, body: object): Promise<Response> =>
+    ada.fetch(path, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(body),
+    });
+  const { key, url } = (await (await post("/api/uploads", {})).json()) as Record<string, string>;
+  assert.equal((await fetch(url!, { method: "PUT", body: "a plan" })).status, 200);
+  const note = { text: "water the plants", file: { key, name: "plan.txt" }, remindAt: Date.now() };
+  const added = await post("/api/notes", note);
+  assert.equal(added.status, 201);
+  const { id } = (await added.json()) as { id: number };
+  const link = (await ada.fetch(`/api/notes/${id}/file`)).headers.get("location")!;
+  assert.equal(await (await fetch(link)).text(), "a plan");
+  assert.equal((await app.as({ id: "eve" }).fetch(`/api/notes/${id}/file`)).status, 404);
+
+  await app.clock.advance(5_000);
+  await app.clock.advance(5_000);
+  assert.deepEqual(
+    app.mail.sent.map(({ to, subject }) => [to, subject]),
+    [[["ada@example.com"], "Reminder: water the plants"]],
+  );
 });
