@@ -63,7 +63,7 @@ export const routesSchema = z
   .superRefine((list, context) => {
     const seen = new Map<string, number>();
     for (const [index, route] of list.entries()) {
-      const name = makeRouteKey(route.host, route.prefix, route.methods);
+      const name = makeRouteKey(route.host, route.prefix, route.methods, route.variant);
       const first = seen.get(name);
       if (first === undefined) seen.set(name, index);
       else {

@@ -1,34 +1,17 @@
 // Fields of a route that decide who may use it.
-import { z } from "zod";
-import { policyLines } from "./policy.ts";
+import { type GuardFields, guardFields } from "@platform/kernel/route-rules";
 import { type RouteAuthConfig, routeAuthSchema } from "./route-auth.ts";
-import { text, unset, yesNo } from "./value.ts";
-
-const TENANTS_MAX = 10_000;
+import { unset } from "./value.ts";
 
 /** Fields of {@link RouteGuardFields} with their schemas. */
 export const routeGuardFields = {
   auth: unset(routeAuthSchema).meta({
     description: "access control of the route instead of the global token and JWT settings",
   }),
-  require_api_key: yesNo().meta({
-    description:
-      "require an API key of a tenant in X-API-Key, which is not forwarded; takes the place of the global token and JWT settings, and is required in addition to `auth`",
-  }),
-  allowed_tenants: unset(z.array(text(256)).max(TENANTS_MAX)).meta({
-    description:
-      "tenants that may use the route, by their API key or the claim `tenant`; others get 403",
-  }),
-  policy: unset(policyLines()).meta({
-    description:
-      "policy lines `allow|deny METHOD PATH [if header.NAME == VALUE]`; the first that matches decides, after the global policy; `*` matches any characters, GET includes HEAD; `if cluster == NAME` and `if region == NAME` select lines by place",
-  }),
+  ...guardFields,
 };
 
 /** Validated {@link routeGuardFields}. */
-export interface RouteGuardFields {
+export interface RouteGuardFields extends GuardFields {
   readonly auth?: RouteAuthConfig;
-  readonly require_api_key?: true;
-  readonly allowed_tenants?: readonly string[];
-  readonly policy?: string;
 }

@@ -31,14 +31,16 @@ interface RouteMethods {
   readonly host?: string;
   readonly prefix: string;
   readonly methods?: readonly string[];
+  readonly variant?: string;
 }
 
-/** Finds methods that two routes with the same prefix and host have. */
+/** Finds methods that two routes with the same prefix and host have, other than variants, which their paths tell apart. */
 export function findSharedMethods(
   routes: readonly RouteMethods[],
 ): { index: number; method: string }[] {
   const seen = new Set<string>();
-  return routes.flatMap(({ host, prefix, methods = [] }, index) => {
+  return routes.flatMap(({ host, prefix, methods = [], variant }, index) => {
+    if (variant !== undefined) return [];
     const shared = methods.filter((method) => seen.has(makeRouteKey(host, prefix, [method])));
     for (const method of methods) seen.add(makeRouteKey(host, prefix, [method]));
     const [method] = shared;

@@ -30,3 +30,21 @@ export function checkPaths(
     });
   }
 }
+
+/** Reports a variant that would not decide by one path. */
+export function checkVariant(
+  {
+    variant,
+    methods = [],
+    paths = [],
+  }: {
+    readonly variant?: string | undefined;
+    readonly methods?: readonly string[] | undefined;
+    readonly paths?: readonly string[] | undefined;
+  },
+  context: z.RefinementCtx,
+): void {
+  if (variant === undefined || (methods.length > 0 && paths.length === 1)) return;
+  const message = "requires methods, and exactly one of paths";
+  context.addIssue({ code: "custom", path: ["variant"], message });
+}

@@ -1,12 +1,9 @@
 // Fields of a route for failing targets: circuit breaker, retries, outlier statuses and canary promotion.
+import { retrySchema, statuses } from "@platform/kernel/route-rules";
 import { z } from "zod";
 import { CIRCUIT_WINDOW_SECONDS_MAX } from "../shared-state/index.ts";
 import { DAY_MS, unset, wholeNumber, yesNo } from "./value.ts";
 
-const RETRIES_MAX = 10;
-const STATUSES_MAX = 64;
-
-const statuses = () => z.array(wholeNumber(400, 599)).max(STATUSES_MAX);
 const share = () => z.number().min(0).max(1);
 
 const breakerSchema = z.strictObject({
@@ -34,18 +31,6 @@ const breakerSchema = z.strictObject({
 
 /** The circuit breaker of routes that do not configure one. */
 export const BREAKER_DEFAULT: Readonly<z.infer<typeof breakerSchema>> = breakerSchema.parse({});
-
-const retrySchema = z.strictObject({
-  attempts: wholeNumber(0, RETRIES_MAX)
-    .default(2)
-    .meta({ description: "maximum retries; 0: none" }),
-  statuses: statuses().default([]).meta({
-    description: "statuses of the upstream that are retried, for idempotent methods",
-  }),
-  on_timeout: z.boolean().default(false).meta({
-    description: "also retry after response_timeout_ms",
-  }),
-});
 
 const healthCheckSchema = z.strictObject({
   path: z

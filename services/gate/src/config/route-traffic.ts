@@ -1,11 +1,11 @@
 // Fields of a route that change requests and responses, or answer instead of an upstream.
 import { readPatternFault, type Fault } from "@platform/kernel/errors";
 import { REDACTED } from "@platform/kernel/log";
+import { corsSchema } from "@platform/kernel/route-rules";
 import { RE2JS } from "re2js";
 import { z } from "zod";
 import {
   cuttableField,
-  fieldName,
   filePath,
   originUrl,
   pathPrefix,
@@ -18,7 +18,6 @@ import {
 const LIST_MAX = 64;
 const BODY_CHARACTERS_MAX = 65_536;
 const PATTERN_CHARACTERS_MAX = 512;
-const ORIGIN = /^https?:\/\/(?:\*\.)?[a-z0-9.-]+(?::\d{1,5})?$/;
 /** Fields that the gateway or the engine writes. */
 const RESERVED =
   /^(?:x-forwarded-.*|forwarded|via|traceparent|tracestate|x-request-id|x-user-id|x-user-roles|x-tenant-id|max-forwards|keep-alive|upgrade|te|trailer|date|x-platform-gate-.*)$/;
@@ -41,38 +40,6 @@ const headerRules = z.strictObject({
   }),
   remove: unset(z.array(ruleName()).max(LIST_MAX)).meta({ description: "fields to remove" }),
 });
-
-const corsSchema = z
-  .strictObject({
-    origins: z
-      .array(
-        z.string().refine((origin) => origin === "*" || ORIGIN.test(origin), {
-          error: 'expected "*" or an origin in lower case, such as "https://*.example.com"',
-        }),
-      )
-      .min(1)
-      .max(LIST_MAX)
-      .meta({ description: "allowed origins; `*.` stands for any subdomain" }),
-    methods: unset(z.array(text(64)).max(LIST_MAX)).meta({
-      description:
-        "allowed methods; default: those of the route, or GET, HEAD, POST, PUT, PATCH, DELETE",
-    }),
-    headers: unset(z.array(fieldName()).max(LIST_MAX)).meta({
-      description: "allowed request fields; default: Authorization, Content-Type",
-    }),
-    expose_headers: unset(z.array(fieldName()).max(LIST_MAX)).meta({
-      description: "response fields that pages may read",
-    }),
-    credentials: yesNo().meta({ description: "allow cookies and credentials" }),
-    max_age_s: unset(wholeNumber(1, 86_400)).meta({
-      description:
-        "time for which browsers keep the answer to a preflight, in seconds; default: 600",
-    }),
-  })
-  .refine((cors) => cors.credentials !== true || !cors.origins.includes("*"), {
-    path: ["origins"],
-    error: 'expected no "*" with credentials: any page could use the credentials of a user',
-  });
 
 const rewriteSchema = z
   .strictObject({

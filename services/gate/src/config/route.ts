@@ -1,19 +1,24 @@
 // The schema of one route; fields of the specification that are not available yet are refused by name.
+import {
+  type BoundFields,
+  boundFields,
+  type CacheFields,
+  cacheFields,
+  checkCacheFields,
+  checkLimitFields,
+} from "@platform/kernel/route-rules";
 import { z } from "zod";
-import { type RouteCacheFields, checkCacheFields, routeCacheFields } from "./route-cache.ts";
 import { methodsField } from "./route-methods.ts";
-import { checkPaths, pathsField } from "./route-paths.ts";
+import { checkPaths, checkVariant, pathsField } from "./route-paths.ts";
 import { type RouteGuardFields, routeGuardFields } from "./route-guards.ts";
 import {
   type RouteResilienceFields,
   checkResilienceFields,
   routeResilienceFields,
 } from "./route-resilience.ts";
-import { type RouteLimitFields, checkLimitFields, routeLimitFields } from "./route-limits.ts";
+import { type RouteLimitFields, routeLimitFields } from "./route-limits.ts";
 import { checkHidden, type RouteTrafficFields, routeTrafficFields } from "./route-traffic.ts";
 import {
-  BYTES_MAX,
-  DAY_MS,
   filePath,
   hostName,
   later,
@@ -64,8 +69,16 @@ const routeFields = {
   host: unset(hostName()).meta({ description: "limits the route to requests for this host" }),
   methods: methodsField(),
   paths: pathsField(),
+  variant: unset(text(2_200)).meta({
+    description:
+      "name that tells routes with the same prefix, host and methods apart: each has `methods` and one of `paths`, and of those that a request matches the one with the most specific path decides (fixed segments before parameters before the rest, from left to right)",
+  }),
   registered_by: unset(text(256)).meta({
     description: "service whose registration created the route; a new one replaces it",
+  }),
+  declared_at: unset(text(1_024)).meta({
+    description:
+      "`file:line:column` in the project that has registered the route, where it is changed",
   }),
   target: unset(upstreamUrl()).meta({ description: "a single upstream" }),
   targets: unset(
@@ -101,21 +114,7 @@ const routeFields = {
     description:
       "forward the path as sent instead of normalized, with `%2F` and `%5C`; it must literally start with the prefix, which strip_prefix removes",
   }),
-  max_body_size: unset(wholeNumber(1, BYTES_MAX)).meta({
-    description: "maximum size of a request body in bytes; default: the key max_body_size",
-  }),
-  connect_timeout_ms: unset(wholeNumber(1, DAY_MS)).meta({
-    description: "timeout for opening a connection to the upstream, including TLS, in ms",
-  }),
-  response_timeout_ms: unset(wholeNumber(1, DAY_MS)).meta({
-    description: "timeout from the last byte of the request to the response head, in ms",
-  }),
-  idle_timeout_ms: unset(wholeNumber(1, DAY_MS)).meta({
-    description: "idle timeout inside a body, a stream or a WebSocket, in ms",
-  }),
-  total_timeout_ms: unset(wholeNumber(1, DAY_MS)).meta({
-    description: "timeout for the whole request up to the response head, including retries, in ms",
-  }),
+  ...boundFields,
   access_log: yesNo().meta({ description: "write a JSONL line for each request of the route" }),
   ...routeGuardFields,
   ...routeTrafficFields,
@@ -130,7 +129,7 @@ const routeFields = {
   }),
   ...routeLimitFields,
   ...routeResilienceFields,
-  ...routeCacheFields,
+  ...cacheFields,
   confined: yesNo().meta({
     description:
       "limits the files, variables and addresses that the route may name (`files_roots`, `secret_variables`, `private_networks`); always set for routes of users with `gate:admin`",
@@ -228,26 +227,30 @@ export const routeSchema = z
       });
     }
     checkPaths(route, context);
+    checkVariant(route, context);
     checkHidden(route as RouteTrafficFields, context);
     checkLimitFields(route as RouteLimitFields, context);
     checkResilienceFields(route as RouteResilienceFields, context);
-    checkCacheFields(route as RouteCacheFields, given[0], context);
+    checkCacheFields(route as CacheFields, given[0], context);
   })
   .transform(dropAbsent);
 
 /** A validated route without absent keys and without `status`. */
 export interface RouteConfig
   extends
+    BoundFields,
     RouteResilienceFields,
     RouteGuardFields,
     RouteLimitFields,
     RouteTrafficFields,
-    RouteCacheFields {
+    CacheFields {
   readonly prefix: string;
   readonly host?: string;
   readonly methods?: readonly string[];
   readonly paths?: readonly string[];
+  readonly variant?: string;
   readonly registered_by?: string;
+  readonly declared_at?: string;
   readonly target?: string;
   readonly targets?: readonly string[];
   readonly load_balancer?: (typeof LOAD_BALANCERS)[number];
@@ -255,11 +258,6 @@ export interface RouteConfig
   readonly strip_prefix?: boolean;
   readonly host_header?: "client" | "target";
   readonly raw_path?: boolean;
-  readonly max_body_size?: number;
-  readonly connect_timeout_ms?: number;
-  readonly response_timeout_ms?: number;
-  readonly idle_timeout_ms?: number;
-  readonly total_timeout_ms?: number;
   readonly access_log?: boolean;
   readonly client_cert_path?: string;
   readonly client_key_path?: string;

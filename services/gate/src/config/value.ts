@@ -1,6 +1,19 @@
 // Schemas of configuration values; their error messages name the allowed values.
 import { isIP } from "node:net";
+import {
+  DAY_MS,
+  dropUnset,
+  fieldName,
+  normalizePrefix,
+  text,
+  unset,
+  wholeNumber,
+  yesNo,
+} from "@platform/kernel/route-rules";
 import { z } from "zod";
+
+export { BYTES_MAX, unsetOr } from "@platform/kernel/route-rules";
+export { DAY_MS, fieldName, normalizePrefix, text, unset, wholeNumber, yesNo };
 
 const PREFIX_CHARS_MAX = 2048;
 /** Prefixes are matched up to this number of segments. */
@@ -8,26 +21,6 @@ const PREFIX_SEGMENTS_MAX = 120;
 const HOST_CHARS_MAX = 253;
 /** Error message for known fields that are not available yet. */
 export const NOT_AVAILABLE_YET = "not available yet";
-
-/** One day in ms: the maximum of timeouts. */
-export const DAY_MS = 86_400_000;
-/** One TiB: the maximum of sizes. */
-export const BYTES_MAX = 1024 ** 4;
-
-/** An optional field; 0, "" and [] mean that it is absent. */
-export function unset<T extends z.ZodType>(schema: T) {
-  return z.preprocess(dropUnset, schema.optional());
-}
-
-/** A field with a default; 0, "" and [] mean that it is absent. */
-export function unsetOr<T extends z.ZodType>(schema: T) {
-  return z.preprocess(dropUnset, schema);
-}
-
-/** A boolean field; absent means false. */
-export function yesNo() {
-  return unset(z.boolean());
-}
 
 /**
  * A field of the specification that is not available yet. A value of the right type is refused rather than silently
@@ -42,16 +35,6 @@ export function later<T extends z.ZodType>(schema: T) {
       context.addIssue({ code: "custom", message: NOT_AVAILABLE_YET, params });
     }),
   );
-}
-
-/** An integer between two bounds, inclusive. */
-export function wholeNumber(min: number, max: number) {
-  return z.int().min(min).max(max);
-}
-
-/** A non-empty text. */
-export function text(charsMax = 4096) {
-  return z.string().min(1).max(charsMax);
 }
 
 /** The path of a local file. */
@@ -101,17 +84,6 @@ export function pathPrefix() {
     .overwrite(normalizePrefix);
 }
 
-/**
- * Normalizes a prefix like request paths: decodes escapes of unreserved characters, converts others to upper case (RFC
- * 3986 section 6.2.2).
- */
-export function normalizePrefix(prefix: string): string {
-  return prefix.replace(/%[0-9a-fA-F]{2}/g, (escape) => {
-    const character = String.fromCharCode(Number.parseInt(escape.slice(1), 16));
-    return /[A-Za-z0-9._~-]/.test(character) ? character : escape.toUpperCase();
-  });
-}
-
 /** A host name without port, case-insensitive; IPv6 addresses are in brackets. */
 export function hostName() {
   return text(HOST_CHARS_MAX)
@@ -122,14 +94,6 @@ export function hostName() {
     });
 }
 
-/** The name of a header field. */
-export function fieldName() {
-  return z
-    .string()
-    .max(128)
-    .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, { error: "expected the name of a header field" });
-}
-
 /** The name of a field that may be removed from requests; refuses fields that requests require. */
 export function cuttableField() {
   return fieldName().refine((name) => !NEEDED_FIELDS.has(name.toLowerCase().replaceAll("_", "-")), {
@@ -138,11 +102,6 @@ export function cuttableField() {
 }
 
 const NEEDED_FIELDS = new Set(["host", "connection", "content-length", "transfer-encoding"]);
-
-function dropUnset(value: unknown): unknown {
-  if (value === 0 || value === "" || (Array.isArray(value) && value.length === 0)) return undefined;
-  return value;
-}
 
 function findUpstreamUrlFault(value: string): string | undefined {
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(value)?.[1]?.toLowerCase();

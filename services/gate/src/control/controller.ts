@@ -136,7 +136,7 @@ export class Controller {
       const state = buildState(config, next, buildGlobals, networks, resolved);
       const diff = diffRoutes(resolved, state.resolved);
       planner.plan(diff).rollBack();
-      const key = makeRouteKey(route.host, route.prefix, route.methods);
+      const key = makeRouteKey(route.host, route.prefix, route.methods, route.variant);
       const [before = null, after = null] = [routes.get(key), state.routes.get(key)];
       return Promise.resolve({
         change: diff.added.length > 0 ? "added" : diff.updated.length > 0 ? "updated" : "unchanged",
@@ -154,7 +154,7 @@ export class Controller {
     return this.#queue.run(async () => {
       this.#checkMatch(request, name);
       const { config, base, overlay, routes } = this.#state;
-      if (!routes.has(makeRouteKey(name.host, name.prefix, name.methods))) {
+      if (!routes.has(makeRouteKey(name.host, name.prefix, name.methods, name.variant))) {
         throw new PlatformError(
           "not_found",
           `route ${makeRouteLabel(name.host, name.prefix)} does not exist`,
@@ -258,7 +258,7 @@ export class Controller {
       requireIfMatch(headers, etag);
       return;
     }
-    const route = resolved.get(makeRouteKey(sent.host, sent.prefix, sent.methods));
+    const route = resolved.get(makeRouteKey(sent.host, sent.prefix, sent.methods, sent.variant));
     const refusal = (detail: string, cause?: unknown): PlatformError =>
       new PlatformError("precondition_failed", detail, {
         headers: { ETag: etag },

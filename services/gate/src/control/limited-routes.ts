@@ -18,7 +18,7 @@ export function confineFor(
   { base, routes }: GateState,
 ): RouteConfig {
   if (!isConfined) return route;
-  const key = makeRouteKey(route.host, route.prefix, route.methods);
+  const key = makeRouteKey(route.host, route.prefix, route.methods, route.variant);
   const confined = { ...route, confined: true };
   const wanted = stringifySorted(confined);
   const same = [routes.get(key), base.get(key)].find(

@@ -13,6 +13,7 @@ export interface RouteName {
   readonly prefix: string;
   readonly host?: string;
   readonly methods?: readonly string[];
+  readonly variant?: string;
 }
 
 /** Changes on top of a base. A key is in at most one of the two maps. */
@@ -148,12 +149,8 @@ export function decodeOverlay(text: string): Overlay {
   return {
     upserts: indexRoutes(routes),
     tombstones: new Map(
-      tombstones.map(({ prefix, host, methods }) => {
-        const name = {
-          prefix,
-          ...(host === undefined ? {} : { host }),
-          ...(methods === undefined ? {} : { methods }),
-        };
+      tombstones.map((given) => {
+        const name = nameOf(given);
         return [keyOf(name), name];
       }),
     ),
@@ -176,19 +173,31 @@ const overlaySchema = z.strictObject({
       prefix: z.string(),
       host: z.string().optional(),
       methods: z.array(z.string()).optional(),
+      variant: z.string().optional(),
     }),
   ),
 });
 
-function keyOf({ host, prefix, methods }: RouteName): RouteKey {
-  return makeRouteKey(host, prefix, methods);
+function keyOf({ host, prefix, methods, variant }: RouteName): RouteKey {
+  return makeRouteKey(host, prefix, methods, variant);
 }
 
-function nameOf({ prefix, host, methods }: RouteName): RouteName {
+function nameOf({
+  prefix,
+  host,
+  methods,
+  variant,
+}: {
+  prefix: string;
+  host?: string | undefined;
+  methods?: readonly string[] | undefined;
+  variant?: string | undefined;
+}): RouteName {
   return {
     prefix,
     ...(host === undefined ? {} : { host }),
     ...(methods === undefined ? {} : { methods }),
+    ...(variant === undefined ? {} : { variant }),
   };
 }
 

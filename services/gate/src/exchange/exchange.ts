@@ -184,6 +184,8 @@ export interface CompiledRoute {
   readonly host: string | undefined;
   readonly methods: readonly string[] | undefined;
   readonly patterns: PathPatterns | undefined;
+  /** See `rankPattern`; undefined if the route is no variant. */
+  readonly specificity: string | undefined;
   readonly spec: RouteSpec;
   readonly label: string;
   /** The label as a JSON string; empty without an access log. */

@@ -67,3 +67,16 @@ function matchBelow(node: Node, bytes: Uint8Array, at: number, end: number): boo
 function readSegment(bytes: Uint8Array, start: number, end: number): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString("latin1");
 }
+
+/**
+ * Text by which the most specific of the patterns that match a path comes first: fixed segments before parameters before the
+ * rest, from left to right. Different patterns that match the same path differ in it.
+ */
+export function rankPattern(pattern: string): string {
+  const segments = pattern.slice(1).split("/");
+  const kinds = segments.map((segment, index) => {
+    const kind = readPatternSegment(segment, index === segments.length - 1);
+    return kind === undefined ? "0" : kind === "one" ? "1" : "2";
+  });
+  return kinds.join("");
+}

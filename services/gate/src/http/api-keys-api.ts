@@ -1,9 +1,9 @@
 // API keys of tenants: /api/v1/admin/api-keys.
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
+import { RATE_MAX } from "@platform/kernel/route-rules";
 import { z } from "zod";
 import type { AccessControl } from "../access/access-control.ts";
 import type { ApiKeyRecord } from "../access/api-key-record.ts";
-import { RATE_MAX } from "../shared-state/index.ts";
 import { readJsonBody } from "./json-body.ts";
 import { readChangeRequest } from "./request.ts";
 

@@ -1,7 +1,7 @@
 // Policies and revocation of users: /api/v1/admin/policy/reload and /revoke.
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
+import { policyReloadSchema } from "@platform/kernel/route-rules";
 import { z } from "zod";
-import { policyReloadSchema } from "../config/policy.ts";
 import type { AccessControl } from "../access/access-control.ts";
 import { readJsonBody } from "./json-body.ts";
 import { readChangeRequest } from "./request.ts";

@@ -67,7 +67,8 @@ interface Endpoints {
 function listRoutes({ service, base_url: target, routes }: Registration): RouteConfig[] {
   const byMethod = group(
     routes.map(({ method, path, ...fields }) => ({
-      fields: { ...fields, prefix: findPrefix(path) },
+      // Variants of one prefix are told apart by their paths.
+      fields: { ...fields, prefix: fields["variant"] === undefined ? findPrefix(path) : "/" },
       methods: [method.toUpperCase()],
       paths: [path],
     })),

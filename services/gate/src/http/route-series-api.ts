@@ -13,6 +13,7 @@ const query = z.object({
   prefix: z.string().min(1).max(1_024),
   host: z.string().max(255).default(""),
   methods: z.string().max(2_048).default("").describe("Methods of the route, such as `GET,POST`."),
+  variant: z.string().max(2_200).default(""),
   from: z.coerce.number().int().min(0).describe("Time of the first point, epoch ms."),
   step: z
     .enum(SERIES_STEPS.map(String))
@@ -49,9 +50,10 @@ export function createRouteSeriesRoutes(
         canary: values.optional().meta({ description: "share of the canary in percent" }),
       }),
       problems: { 404: "There is no such route" },
-      handle: ({ query: { prefix, host, methods, from, step } }) => {
+      handle: ({ query: { prefix, host, methods, variant, from, step } }) => {
         const listed = methods === "" ? undefined : methods.toUpperCase().split(",").sort();
-        const key = makeRouteKey(host === "" ? undefined : host, prefix, listed);
+        const [ofHost, named] = [host, variant].map((text) => (text === "" ? undefined : text));
+        const key = makeRouteKey(ofHost, prefix, listed, named);
         if (!planner.listSpecs().some((spec) => spec.key === key)) {
           throw new PlatformError("not_found", "There is no such route.");
         }

@@ -92,6 +92,7 @@ const deleteQuery = z.object({
     .min(1, { error: "is required: DELETE /api/v1/routes?prefix=/shop" }),
   host: z.string({ error: "must be given once" }).optional(),
   methods: z.string({ error: "must be given once: methods=GET,POST" }).optional(),
+  variant: z.string({ error: "must be given once" }).optional(),
 });
 
 /** Creates the endpoints for routes. */
@@ -156,12 +157,13 @@ export function createRouteRoutes(options: RoutesApiOptions): ApiRoute[] {
       answer: bytes("text/plain"),
       problems: { ...problems, 404: "The route does not exist" },
       handle: async (exchange) => {
-        const { host = "", methods = "" } = exchange.query;
+        const { host = "", methods = "", variant = "" } = exchange.query;
         const prefix = normalizePrefix(exchange.query.prefix);
         const name = {
           prefix,
           ...(host === "" ? {} : { host: host.toLowerCase() }),
           ...(methods === "" ? {} : { methods: methods.toUpperCase().split(",").sort() }),
+          ...(variant === "" ? {} : { variant }),
         };
         if (host === "" && methods === "") checkHostMeant(controller, prefix);
         const report = await controller.removeRoute(name, readChangeRequest(exchange));

@@ -269,13 +269,13 @@ export class RequestHandler {
     const { table } = this.#options.config;
     const { head } = exchange;
     const chosen = table.chooseVariant(route, scan, readMethod(exchange));
-    if (chosen !== undefined || head.methodId !== Method.OPTIONS) return chosen;
+    if (head.methodId !== Method.OPTIONS || chosen?.methods !== undefined) return chosen;
     const wanted = table.chooseVariant(
       route,
       scan,
       head.fields.find("access-control-request-method") ?? "",
     );
-    return wanted?.spec.steps.cors === undefined ? undefined : wanted;
+    return wanted?.spec.steps.cors === undefined ? chosen : wanted;
   }
 
   #answerMethodNotAllowed(exchange: GateExchange, route: CompiledRoute, scan: PathScan): void {

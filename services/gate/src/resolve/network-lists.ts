@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
 import { buildAddressTrie } from "@platform/kernel/network";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
-import { NETWORKS_MAX } from "../config/route-limits.ts";
+import { NETWORKS_MAX } from "@platform/kernel/route-rules";
 import type { NetworkListSpec } from "../shared-state/index.ts";
 import { readAnyFile, type ReadFile } from "./confinement.ts";
 

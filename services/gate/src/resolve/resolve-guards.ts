@@ -1,5 +1,5 @@
 // Resolves the fields of a route that decide who may use it.
-import { readPolicy, type PolicyPlace } from "../config/policy.ts";
+import { readPolicy, type PolicyPlace } from "@platform/kernel/route-rules";
 import type { RouteAuthConfig } from "../config/route-auth.ts";
 import type { RouteConfig } from "../config/route.ts";
 import {

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { createSecureContext } from "node:tls";
 import { createEtag } from "@platform/kernel/http";
-import type { PolicyPlace } from "../config/policy.ts";
+import type { PolicyPlace } from "@platform/kernel/route-rules";
 import type { RouteConfig } from "../config/route.ts";
 import { type Confinement, readAnyFile, type ReadFile } from "./confinement.ts";
 import { NetworkLists } from "./network-lists.ts";
@@ -71,7 +71,7 @@ export function resolveRoute(
   defaults: RouteDefaults,
   lists = new NetworkLists(),
 ): ResolvedRoute {
-  const key = makeRouteKey(config.host, config.prefix, config.methods);
+  const key = makeRouteKey(config.host, config.prefix, config.methods, config.variant);
   const label = makeRouteLabel(config.host, config.prefix);
   const { confinement } = defaults;
   const isConfined = config.confined === true;
@@ -91,6 +91,7 @@ export function resolveRoute(
     ...(config.host === undefined ? {} : { host: config.host }),
     ...(config.methods === undefined ? {} : { methods: config.methods }),
     ...(config.paths === undefined ? {} : { paths: config.paths }),
+    ...(config.variant === undefined ? {} : { variant: config.variant }),
     targets,
     balancer: config.load_balancer ?? "round_robin",
     stripPrefix: config.strip_prefix ?? false,

@@ -11,7 +11,7 @@ import {
   type RouteSpec,
   type TargetSpec,
 } from "../shared-state/index.ts";
-import { PathPatterns } from "../exchange/path-patterns.ts";
+import { PathPatterns, rankPattern } from "../exchange/path-patterns.ts";
 import type { PlanCache, Rewrite } from "./plan-cache.ts";
 import { createBalancer, type Balancer, type BalancerOptions } from "../upstream/balancer.ts";
 import { Resilience, type ResilienceOptions } from "../upstream/resilience.ts";
@@ -51,6 +51,7 @@ export function compileRoute(spec: RouteSpec, options: CompileRouteOptions): Com
       host: spec.host,
       methods: spec.methods,
       patterns: spec.paths === undefined ? undefined : new PathPatterns(spec.paths),
+      specificity: spec.variant === undefined ? undefined : rankPattern(spec.paths?.[0] ?? ""),
       spec,
       label,
       labelJson: spec.accessLog ? quoteJson(label) : "",

@@ -12,6 +12,8 @@ export interface RouteEntry extends Prefixed {
   readonly methods?: readonly string[] | undefined;
   /** Absent: all paths below the prefix. */
   readonly patterns?: PathPatterns | undefined;
+  /** Set for variants: of those that match, the one with the lowest value decides. */
+  readonly specificity?: string | undefined;
 }
 
 interface InternalEntry extends Prefixed {
@@ -60,6 +62,7 @@ export class RouteTable<R extends RouteEntry> {
       const entries = matching.map((route) => ({ prefix: route.path, route }));
       return PrefixTable.build(entries, refuseSame);
     };
+    for (const routes of variants.values()) routes.sort(compareSpecificity);
     return new RouteTable(byHost, variants, await own("exact"), await own("below"));
   }
 
@@ -152,6 +155,12 @@ export class RouteTable<R extends RouteEntry> {
       ? found
       : undefined;
   }
+}
+
+// Variants come before the other routes, which their methods tell apart.
+function compareSpecificity(left: RouteEntry, right: RouteEntry): number {
+  const [one = "~", other = "~"] = [left.specificity, right.specificity];
+  return one < other ? -1 : one > other ? 1 : 0;
 }
 
 function servesPath({ patterns }: RouteEntry, scan: PathScan): boolean {

@@ -1,4 +1,7 @@
 // API keys, revoked users and the global policy for workers: plain data that changes without a change of routes.
+import type { PolicyRule } from "@platform/kernel/route-rules";
+
+export type { PolicyRule };
 
 /** An API key of a tenant. The key itself is not stored. */
 export interface ApiKeySpec {
@@ -32,17 +35,6 @@ export interface EndedSessions {
   sub?: string | undefined;
   /** Seconds since 1970. */
   endedAt: number;
-}
-
-/** One rule of a policy. All given conditions must hold. */
-export interface PolicyRule {
-  effect: "allow" | "deny";
-  /** Upper-case methods; absent: any method. */
-  methods?: readonly string[];
-  /** Pattern of the normalized path in which `*` matches any characters; absent: any path. */
-  path?: string;
-  /** Condition on a request header; its name is in lower case. */
-  header?: { name: string; equals: string };
 }
 
 /** The rules for all routes. The first matching rule decides, then the rules of the route, then `default`. */

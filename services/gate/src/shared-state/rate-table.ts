@@ -2,8 +2,6 @@
 
 /** Length of the window in seconds. */
 export const RATE_WINDOW_SECONDS = 60;
-/** Maximum requests per window of one key: the count of a second must fit in 20 bits. */
-export const RATE_MAX = 1_000_000;
 
 const SETS = 32_768;
 const WAYS = 8;

@@ -3,7 +3,7 @@
 import type { HealthCheckSpec, ResilienceSpec } from "./resilience-spec.ts";
 import type { StepSpecs } from "./step-specs.ts";
 
-/** Identifies a route by its optional host, prefix and optional methods. Created by {@link makeRouteKey} only. */
+/** Identifies a route by its optional host, prefix, optional methods and optional variant. Created by {@link makeRouteKey} only. */
 export type RouteKey = string & { readonly __brand: "RouteKey" };
 
 /** Load balancing strategy of a route. */
@@ -120,6 +120,8 @@ export interface RouteSpec {
   methods?: readonly string[];
   /** Patterns of whole paths below the prefix, normalized like it; absent: all paths. */
   paths?: readonly string[];
+  /** Set for a route that decides by its one path, before others with its prefix, host and methods. */
+  variant?: string;
   /** Slot in {@link import("./route-state.ts").SharedRouteState}. */
   slot: number;
   /** ID of the `route` label in worker metrics, above 0; see {@link import("./metric-block.ts").MetricBlock}. */
@@ -185,9 +187,12 @@ export function makeRouteKey(
   host: string | undefined,
   prefix: string,
   methods: readonly string[] = [],
+  variant?: string,
 ): RouteKey {
   const suffix = methods.length === 0 ? "" : ` ${methods.join()}`;
-  return `${(host ?? "").toLowerCase()} ${prefix}${suffix}` as RouteKey;
+  // No prefix and no method has a `#`.
+  const end = variant === undefined ? "" : ` #${variant}`;
+  return `${(host ?? "").toLowerCase()} ${prefix}${suffix}${end}` as RouteKey;
 }
 
 /** The `route` label of a route in metrics, logs and spans: its prefix, preceded by its host if it has one. */

@@ -30,7 +30,7 @@ export interface RateLimitSpec {
   /** Name in response fields, unique on the route; also part of the keys in Redis. */
   name: string;
   by: RateKeySpec;
-  /** Maximum requests in any 60 s, up to {@link import("./rate-table.ts").RATE_MAX}. */
+  /** Maximum requests in any 60 s, up to `RATE_MAX`. */
   perMinute: number;
 }
 

@@ -1,9 +1,10 @@
 // Which route takes a request.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Router } from "@platform/service/host";
 import fc from "fast-check";
 import { PathScan } from "../../src/exchange/path-scan.ts";
-import { PathPatterns } from "../../src/exchange/path-patterns.ts";
+import { PathPatterns, rankPattern } from "../../src/exchange/path-patterns.ts";
 import { RouteTable, type RouteEntry } from "../../src/route/route-table.ts";
 import type { InternalRoute } from "../../src/shared-state/index.ts";
 
@@ -219,5 +220,42 @@ test("patterns match as their segments say", () => {
       const patterns = new PathPatterns(lists.map((list) => `/${list.join("/")}`));
       assert.equal(patterns.matches(bytes, 0, bytes.length), expected);
     }),
+  );
+});
+
+test("variants are chosen as the router of a service chooses its routes", async () => {
+  const segment = fc.constantFrom("a", "b", ":p", ":q");
+  const pattern = fc
+    .tuple(fc.uniqueArray(segment, { maxLength: 4 }), fc.constantFrom("", "/", "/*"))
+    .map(([segments, end]) => `/${segments.join("/")}${segments.length === 0 ? "" : end}`);
+  const method = fc.constantFrom("GET", "POST");
+  const text = fc.array(fc.constantFrom("a", "b", "c", "", "x;y"), { maxLength: 5 });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.uniqueArray(fc.tuple(method, pattern), {
+        maxLength: 8,
+        selector: ([name, path]) => `${name} ${path.replaceAll(/:\w/g, ":")}`,
+      }),
+      fc.constantFrom("GET", "POST", "HEAD", "PUT"),
+      text,
+      async (declared, sent, segments) => {
+        const router = new Router<{ method: string; path: string; declaredAt: string }>();
+        const routes: (RouteEntry & { path?: string })[] = [{ prefix: "/" }];
+        for (const [name, path] of declared) {
+          router.add({ method: name, path, declaredAt: "" });
+          const variant = { patterns: new PathPatterns([path]), specificity: rankPattern(path) };
+          routes.push({ prefix: "/", methods: [name], path, ...variant });
+        }
+        const table = await RouteTable.build(routes, []);
+        const scan = new PathScan();
+        const bytes = Buffer.from(`/${segments.join("/")}`, "latin1");
+        assert.equal(scan.read(bytes, 0, bytes.length, table.prefixBytesMax), null);
+        const chosen = table.chooseVariant(table.findRoute(scan, "")!, scan, sent);
+        const match = router.find(sent, scan.readPath());
+        const served = match.kind === "found" ? match.route.path : undefined;
+        assert.equal(chosen?.path, served, scan.readPath());
+      },
+    ),
+    { numRuns: 500 },
   );
 });

@@ -41,7 +41,8 @@ function createStep(
 ): Step | undefined {
   // Routes of one prefix for different methods have limits of their own, in Redis, too.
   const methods = spec.methods === undefined ? "" : ` ${spec.methods.join()}`;
-  const label = makeRouteLabel(spec.host, spec.prefix) + methods;
+  const variant = spec.variant === undefined ? "" : ` #${spec.variant}`;
+  const label = makeRouteLabel(spec.host, spec.prefix) + methods + variant;
   const limits: Limit[] = (spec.steps.rateLimits ?? [])
     .map((limit, index) => new RouteLimit(limit, `${label}:${limit.name}`, spec.slot, index))
     .filter(({ by }) => isHere(by));

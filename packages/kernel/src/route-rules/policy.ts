@@ -1,6 +1,5 @@
 // Policies: the lines of the policy language, and the same rules as JSON.
 import { z } from "zod";
-import type { PolicyRule } from "../shared-state/index.ts";
 import { normalizePrefix } from "./value.ts";
 
 const RULES_MAX = 1_000;
@@ -11,6 +10,17 @@ const WILDCARDS_MAX = 16;
 const VALUE_CHARACTERS_MAX = 1_024;
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
 const METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/;
+
+/** One rule of a policy. All given conditions must hold. */
+export interface PolicyRule {
+  effect: "allow" | "deny";
+  /** Upper-case methods; absent: any method. */
+  methods?: readonly string[];
+  /** Pattern of the normalized path in which `*` matches any characters; absent: any path. */
+  path?: string;
+  /** Condition on a request header; its name is in lower case. */
+  header?: { name: string; equals: string };
+}
 
 /** A condition on the place of the gateway, which is known when the policy is read. */
 export interface PolicyPlace {

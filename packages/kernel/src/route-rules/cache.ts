@@ -14,8 +14,8 @@ const cookieNames = () =>
       .max(COOKIES_MAX),
   );
 
-/** Fields of {@link RouteCacheFields} with their schemas. */
-export const routeCacheFields = {
+/** Fields of {@link CacheFields} with their schemas. */
+export const cacheFields = {
   cache_ttl_seconds: unset(wholeNumber(1, TTL_SECONDS_MAX)).meta({
     description:
       "store responses (RFC 9111) and use them for this time, in seconds, unless the upstream states another; default: no cache",
@@ -38,8 +38,8 @@ export const routeCacheFields = {
   }),
 };
 
-/** Validated {@link routeCacheFields}. */
-export interface RouteCacheFields {
+/** Validated {@link cacheFields}. */
+export interface CacheFields {
   readonly cache_ttl_seconds?: number;
   readonly cache_methods?: readonly ("GET" | "HEAD")[];
   readonly cache_key_cookies?: readonly string[];
@@ -56,7 +56,7 @@ const NEEDS_TTL = [
 
 /** Reports cache settings of a route that has no upstream, and methods without a time to live. */
 export function checkCacheFields(
-  route: RouteCacheFields,
+  route: CacheFields,
   origin: string | undefined,
   context: z.RefinementCtx,
 ): void {
