@@ -3,7 +3,8 @@ import { dirname } from "node:path";
 import { runService } from "@platform/kernel/lifecycle";
 import type { Scheduler } from "./schedule/scheduler.ts";
 import { declared } from "./service/declared.ts";
-import { startService } from "./service/start-service.ts";
+import type { ServiceRules } from "./service/gateway-rules.ts";
+import { startService, type GatewayPlace } from "./service/start-service.ts";
 import { readIdentity } from "./service/identity.ts";
 import { createTelemetry } from "./service/telemetry.ts";
 
@@ -19,6 +20,14 @@ export { Router } from "./route/router.ts";
 export type { ScheduleReport } from "./schedule/report.ts";
 export type { Development } from "./service/service.ts";
 export type { Scheduler } from "./schedule/scheduler.ts";
+export {
+  formatProof,
+  readServiceRules,
+  type DeclaredRules,
+  type ServiceRules,
+} from "./service/gateway-rules.ts";
+export type { GatewayPlace } from "./service/start-service.ts";
+export { PROOF_FIELD } from "./http/served-route.ts";
 export { checkTiming } from "./schedule/schedule.ts";
 
 /** Options of {@link runDeclaredService}. */
@@ -27,6 +36,10 @@ export interface RunOptions {
   folder?: string;
   /** True if the listening socket is shared with other processes of a cluster. */
   isShared?: boolean;
+  /** Where the platform's gateway reaches the service; undefined without one. */
+  gateway?: GatewayPlace | undefined;
+  /** The rules of the service, if they were read already. */
+  rules?: ServiceRules | undefined;
   /** Called with the schedules once they are started. */
   onScheduler?: (scheduler: Scheduler) => void;
 }
@@ -43,6 +56,7 @@ export function runDeclaredService(options: RunOptions = {}): Promise<{ port: nu
 
 function run(options: RunOptions) {
   const { folder = dirname(process.argv[1] ?? "."), isShared = false, onScheduler } = options;
+  const { gateway, rules } = options;
   const { settings, caches, environment } = declared;
   const identity = declared.identity ?? readIdentity(folder);
   const name = settings.name ?? identity.name;
@@ -54,7 +68,16 @@ function run(options: RunOptions) {
   return new Promise<{ port: number }>((resolve) => {
     const drainTimeoutMs = settings.drain_timeout_ms;
     void runService({ service: name, version, logger: log, drainTimeoutMs }, async (lifecycle) => {
-      const base = { service: declared, name, version, telemetry, lifecycle, isShared };
+      const base = {
+        service: declared,
+        name,
+        version,
+        telemetry,
+        lifecycle,
+        isShared,
+        gateway,
+        rules,
+      };
       const { port, scheduler } = await startService(base);
       onScheduler?.(scheduler);
       lifecycle.onReady(() => resolve({ port }));

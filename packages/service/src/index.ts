@@ -1,4 +1,5 @@
 // The API of services: declarations of the server, routes, databases, caches and schedules.
+import type { GatewayRules } from "@platform/kernel/route-rules";
 import type { Cache, CacheOptions } from "./cache/cache.ts";
 import type { Database, DatabaseOptions } from "./database/database.ts";
 import { runDeclaredService } from "./host.ts";
@@ -17,6 +18,7 @@ import type { ServerOptions } from "./service/service.ts";
 
 export type { Caller, Claims } from "@platform/kernel/identity";
 export type { Logger } from "@platform/kernel/log";
+export type { GatewayRules } from "@platform/kernel/route-rules";
 export type { Cache, CacheCounts, CacheOptions } from "./cache/cache.ts";
 export type { Changes, Database, DatabaseOptions, Queries, Row } from "./database/database.ts";
 export { sql, type SqlArgument, type SqlPart, type SqlValue } from "./database/sql.ts";
@@ -107,6 +109,20 @@ export function route(
 ): void {
   if (typeof first === "function") declared.declareRoute(method, path, {}, first);
   else declared.declareRoute(method, path, first, second!);
+}
+
+/**
+ * Declares rules that the platform's gateway applies to requests of all routes; at most once. The option `gateway` of a route
+ * replaces them field by field, and the operator's values replace both. Without the gateway, the rules are not applied, and
+ * routes whose rules restrict access admit only programs on this machine.
+ *
+ * ```ts
+ * gateway({ rate_limit_rpm: 60, auth: { type: "bearer", required_scope: "notes:read" } });
+ * route("GET", "/public", { gateway: { auth: { type: "none" } } }, () => "open");
+ * ```
+ */
+export function gateway(rules: GatewayRules): void {
+  declared.declareGateway(rules);
 }
 
 /**

@@ -16,6 +16,7 @@ export {
   ACCESS_FIELDS,
   checkRules,
   describeRuleField,
+  restrictsAccess,
   type GatewayRules,
   RULE_FIELDS,
   type RulesProblem,

@@ -100,9 +100,9 @@ const authSchema = z.strictObject(
       .optional(),
   },
   {
-    error: ({ code, keys }) =>
+    error: ({ code }) =>
       code === "unrecognized_keys"
-        ? `${String(keys)}: tokens are those of this platform; type and required_scope are allowed`
+        ? "tokens are those of this platform; the members are type and required_scope"
         : undefined,
   },
 );
@@ -185,4 +185,15 @@ function isPlainObject(value: unknown): value is Record<string, unknown> {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || prototype === Object.prototype;
+}
+
+/** True if rules decide who may use a route. */
+export function restrictsAccess(rules: GatewayRules): boolean {
+  const { auth, require_api_key: requiresKey } = rules;
+  const lists = ["allowed_tenants", "policy", "ip_allowlist", "ip_blocklist"] as const;
+  return (
+    auth?.type === "bearer" ||
+    requiresKey === true ||
+    lists.some((name) => rules[name] !== undefined)
+  );
 }

@@ -1,4 +1,5 @@
 // Declared routes.
+import type { GatewayRules } from "@platform/kernel/route-rules";
 import type { ServiceRequest } from "../request/request.ts";
 import { isSchema, type OutputOf, type Schema } from "../schema/validate.ts";
 
@@ -29,6 +30,10 @@ export interface RouteOptions<
   answer?: Schema;
   /** One line for the documentation. */
   summary?: string;
+  /**
+   * Rules that the platform's gateway applies to requests of this route, field by field in place of those of `gateway()`.
+   */
+  gateway?: GatewayRules;
   /** Maximum size of a body in bytes; default: the server's. */
   bodyBytesMax?: number;
   /** Maximum time to the handler's result in ms; default: the server's. */

@@ -1,4 +1,5 @@
 // A request's way: route → caller → body → handler → answer.
+import { timingSafeEqual } from "node:crypto";
 import { Framing, type Exchange, type RequestEnd } from "@platform/http1";
 import {
   createRetryLaterError,
@@ -24,7 +25,7 @@ import { Call, type CallContext } from "./call.ts";
 import { collectBody, streamBody } from "./collect-body.ts";
 import type { RequestObserver } from "./observer.ts";
 import { sendResult, type ResultContext } from "./send-result.ts";
-import type { ServedRoute } from "./served-route.ts";
+import { PROOF_FIELD, type ServedRoute } from "./served-route.ts";
 import type { Sockets } from "./sockets.ts";
 
 /** Details of errors in answers, during development. */
@@ -155,6 +156,7 @@ export class RequestHandler {
   }
 
   #admit(call: Call, route: ServedRoute): void {
+    if (route.proof !== undefined) checkProof(call, route.proof);
     if (route.scopes === undefined) return this.#receive(call, route);
     const { headers, method, path } = call;
     const caller = this.#options.guard({
@@ -302,6 +304,17 @@ class NotAnErrorError extends Error {
     this.stack = `${this.name}: ${this.message}\n    at the route ${declaredAt}`;
     this.cause = thrown;
   }
+}
+
+/** Throws 403 if the gateway has not applied the access rules of a route; programs on this machine need no gateway. */
+function checkProof({ headers, peer }: Call, proof: Buffer): void {
+  const given = Buffer.from(headers.get(PROOF_FIELD) ?? "", "latin1");
+  if (given.length === proof.length && timingSafeEqual(given, proof)) return;
+  if (checkLoopback({ peer, getHeader: (name) => headers.get(name) }).allowed) return;
+  throw new HttpError(
+    403,
+    "The access rules of this route are applied by the platform's gateway, and this request did not come through it.",
+  );
 }
 
 async function validateAndHandle(

@@ -2,6 +2,9 @@
 import type { HttpMetrics, HttpSeries } from "@platform/kernel/metrics";
 import type { RouteDefinition, RouteOptions } from "./definition.ts";
 
+/** Field of requests in which the gateway sends {@link ServedRoute.proof}; it replaces the client's. */
+export const PROOF_FIELD = "Platform-Rules";
+
 /** Bounds that routes inherit. */
 export interface RouteDefaults {
   readonly bodyBytesMax: number;
@@ -18,16 +21,19 @@ export class ServedRoute {
   readonly scopes: readonly string[] | undefined;
   readonly bodyBytesMax: number;
   readonly timeoutMs: number;
+  /** Value that the platform's gateway sends with requests to which it has applied the access rules; undefined without rules. */
+  readonly proof: Buffer | undefined;
   readonly #definition: RouteDefinition;
   readonly #series = new Map<string, HttpSeries>();
 
-  constructor(definition: RouteDefinition, defaults: RouteDefaults) {
+  constructor(definition: RouteDefinition, defaults: RouteDefaults, proof?: Buffer) {
     const { options } = definition;
     this.#definition = definition;
     this.method = definition.method;
     this.path = definition.path;
     this.options = options;
     this.handler = definition.handler;
+    this.proof = proof;
     this.scopes = readScopes(options.requires);
     this.bodyBytesMax = options.bodyBytesMax ?? defaults.bodyBytesMax;
     this.timeoutMs = options.timeoutMs ?? defaults.timeoutMs;

@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { systemClock, type Clock } from "@platform/kernel/time";
+import type { GatewayRules } from "@platform/kernel/route-rules";
 import { Cache, type CacheOptions } from "../cache/cache.ts";
 import { Database, type DatabaseOptions } from "../database/database.ts";
 import { checkOptionNames } from "../error/option-names.ts";
@@ -77,6 +78,7 @@ export class Service {
   identity: Identity | undefined;
   readonly #router = new Router<RouteDefinition>();
   #server: { readonly options: ServerOptions; readonly locate: () => string } | undefined;
+  #gateway: { readonly rules: GatewayRules; readonly locate: () => string } | undefined;
   #settings: Settings | undefined;
 
   /** The settings of the environment, read once. */
@@ -118,6 +120,21 @@ export class Service {
     }
     checkServer(options);
     this.#server = { options, locate };
+  }
+
+  /** The rules for all routes at the gateway, and `path:line:column` of their declaration. */
+  get gatewayRules(): { readonly rules: GatewayRules; readonly declaredAt: string } | undefined {
+    const declaration = this.#gateway;
+    return declaration && { rules: declaration.rules, declaredAt: declaration.locate() };
+  }
+
+  /** Declares the rules for all routes at the gateway; they are checked when the service starts. Throws if there are some. */
+  declareGateway(rules: GatewayRules): void {
+    const locate = markPosition();
+    if (this.#gateway !== undefined) {
+      throw new TypeError(`a service has one gateway: it is declared at ${this.#gateway.locate()}`);
+    }
+    this.#gateway = { rules, locate };
   }
 
   /** Declares a route. Throws if it is invalid or declared twice. */

@@ -46,6 +46,11 @@ const KEYS = {
     allowed: "a URL like postgres://user:password@host/name",
   }),
   accept_loss: createLossKey(),
+  gateway: key(z.enum(["platform", "external"]).default("platform"), {
+    description:
+      "`external`: a gateway other than the platform's applies the access rules that the service declares, so that it admits requests from other machines without a proof of it.",
+    env: ["PLATFORM_SERVICE_GATEWAY"],
+  }),
   oidc_issuer: key(url, {
     description: "Issuer of identity, for `auth` and for tokens of `messages` and `mail`.",
     env: ["OIDC_ISSUER"],

@@ -1,4 +1,5 @@
 // Starts a service: databases, then schedules, then the listener.
+import { randomBytes } from "node:crypto";
 import { createEngine, createServer, type Server } from "@platform/http1";
 import { createBearerGuard } from "@platform/kernel/http-parts";
 import { createConfiguredVerifier, followRevocations } from "@platform/kernel/identity";
@@ -10,6 +11,7 @@ import { Sockets } from "../http/sockets.ts";
 import { LeaseTable } from "../schedule/lease-table.ts";
 import { claimReplica, createReplica, type Replica } from "@platform/kernel/files";
 import { Scheduler } from "../schedule/scheduler.ts";
+import { createProofs, readServiceRules, type ServiceRules } from "./gateway-rules.ts";
 import { createOwnPaths } from "./own-paths.ts";
 import type { Service } from "./service.ts";
 import type { Telemetry } from "./telemetry.ts";
@@ -23,6 +25,16 @@ export interface StartOptions {
   readonly lifecycle: Pick<Lifecycle, "onDrain" | "reportListener" | "stopping">;
   /** True if the listening socket is shared with other processes of a cluster. */
   readonly isShared?: boolean;
+  /** Where the platform's gateway reaches the service; undefined without one. */
+  readonly gateway?: GatewayPlace | undefined;
+  /** The rules of the service, if they were read already. */
+  readonly rules?: ServiceRules | undefined;
+}
+
+/** The port of the platform's gateway, and the secret with which it proves that it has applied the rules. */
+export interface GatewayPlace {
+  readonly port: number;
+  readonly secret: string;
 }
 
 /** A running service. */
@@ -42,31 +54,40 @@ export async function startService(options: StartOptions): Promise<StartedServic
   const { service, telemetry, lifecycle } = options;
   const { health } = telemetry;
   lifecycle.onDrain("telemetry", () => telemetry.close(), "telemetry");
+  const rules = options.rules ?? (await readServiceRules(service));
   await openDatabases(options);
   const scheduler = await startScheduler(options);
-  const { handler, sockets } = createHandler(options);
+  const { handler, sockets } = createHandler({ ...options, rules });
+  warnOfRules({ ...options, rules });
   const { clock } = service.environment;
   const engine = createEngine({ now: () => clock.monotonicMs() });
-  const server = createServer({
-    engine,
-    handler: handler.handle,
-    limits: { bodyBytesMax: service.serverSettings.bodyBytesMax },
-    onFault: (fault) => telemetry.log.debug("connection fault", { fault }),
-    onHandlerError: (error) => telemetry.log.error("request failed", { error }),
-  });
+  const open = (): Server =>
+    createServer({
+      engine,
+      handler: handler.handle,
+      limits: { bodyBytesMax: service.serverSettings.bodyBytesMax },
+      onFault: (fault) => telemetry.log.debug("connection fault", { fault }),
+      onHandlerError: (error) => telemetry.log.error("request failed", { error }),
+    });
+  const server = open();
+  const behind = options.gateway === undefined ? undefined : open();
   lifecycle.onDrain(
     "listener",
     async (context) => {
       health.setState("draining");
       const deadlineMs = Math.max(0, context.remainingMs() - CLIENT_GRACE_MS);
-      const drained = server.drain(deadlineMs, deadlineMs, Math.min(IDLE_MS, deadlineMs));
+      const drained = [server, ...(behind === undefined ? [] : [behind])].map((one) =>
+        one.drain(deadlineMs, deadlineMs, Math.min(IDLE_MS, deadlineMs)),
+      );
       handler.endStreams();
-      await Promise.all([drained, sockets.close()]);
+      await Promise.all([...drained, sockets.close()]);
       await handler.close();
       engine.close();
     },
     "listeners",
   );
+  const { gateway } = options;
+  await behind?.listen({ port: gateway!.port, host: "127.0.0.1", exclusive: false });
   const port = await listen(server, options);
   health.setState("ready");
   return { port, scheduler };
@@ -125,8 +146,11 @@ function createHandler(options: StartOptions): { handler: RequestHandler; socket
   const { revocations } = followed;
   const verifier = createConfiguredVerifier({ config: settings, revocations, clock, log });
   const sockets = new Sockets(log);
+  const secret = options.gateway?.secret ?? createSecret();
+  const isExternal = settings.gateway === "external";
+  const findProof = createProofs(isExternal ? undefined : options.rules, secret);
   const handler = new RequestHandler({
-    routes: service.routes.map((route) => new ServedRoute(route, serverSettings)),
+    routes: service.routes.map((route) => new ServedRoute(route, serverSettings, findProof(route))),
     ownPaths: createOwnPaths({
       name,
       version,
@@ -146,6 +170,32 @@ function createHandler(options: StartOptions): { handler: RequestHandler; socket
     log,
   });
   return { handler, sockets };
+}
+
+/** Rules that nobody applies must not go unnoticed. */
+function warnOfRules({ service, telemetry, rules, gateway }: StartOptions): void {
+  const { settings, environment } = service;
+  if (rules === undefined || gateway !== undefined || environment.inMemory) return;
+  const { log } = telemetry;
+  const declared = [...(rules.service === undefined ? [] : [rules.service]), ...rules.endpoints];
+  const positions = declared.map(({ declaredAt }) => declaredAt);
+  if (settings.gateway === "external") {
+    log.info("the gateway rules of this service are those of another gateway", { positions });
+    return;
+  }
+  const restricts = rules.restricts || rules.endpoints.some((one) => one.restricts);
+  log.warn("the gateway rules of this service are not applied: there is no gateway", {
+    positions,
+    effect: restricts
+      ? "routes whose rules restrict access admit only programs on this machine"
+      : "there are no rate limits, no response cache and no CORS fields",
+    remedy: "platform up runs it behind the gateway",
+  });
+}
+
+/** The secret of a service without a gateway, which no request has. */
+function createSecret(): string {
+  return randomBytes(16).toString("base64url");
 }
 
 async function listen(server: Server, options: StartOptions): Promise<number> {

@@ -9,6 +9,7 @@ import { scanService } from "../language/scan.ts";
 import type { SourceProblem } from "../language/source-problem.ts";
 import type { SqlTemplate } from "../language/sql-template.ts";
 import { verifyDeclarations } from "../language/verify.ts";
+import { verifyRules } from "../language/verify-rules.ts";
 import { createView, type View } from "../language/view.ts";
 import type { LineRange, TextEdit } from "./protocol.ts";
 
@@ -161,8 +162,11 @@ export class Document {
       if (!this.isService && parsed.declarations.length > 0) {
         return { ...empty, syntaxErrorAt: undefined };
       }
-      const { declarations } = parsed;
-      const problems = verifyDeclarations({ path, source, declarations });
+      const { declarations, rules } = parsed;
+      const problems = [
+        ...verifyDeclarations({ path, source, declarations }),
+        ...verifyRules({ path, source, rules }),
+      ];
       return { ...parsed, problems, closers: [], syntaxErrorAt: undefined };
     } catch (error) {
       if (!(error instanceof SyntaxProblem)) throw error;

@@ -91,6 +91,7 @@ function listParts(
   ];
   switch (declaration.kind) {
     case "server":
+    case "gateway":
       return [...words, declaration.options];
     case "database":
     case "cache":

@@ -5,6 +5,7 @@ import type { DocumentSymbol, LineRange } from "./protocol.ts";
 
 const KINDS: Readonly<Record<Declaration["kind"], number>> = {
   server: 2,
+  gateway: 2,
   database: 13,
   migrations: 15,
   cache: 13,
@@ -37,7 +38,8 @@ export function createSymbols(
 function nameOf(declaration: Declaration): string {
   switch (declaration.kind) {
     case "server":
-      return "server";
+    case "gateway":
+      return declaration.kind;
     case "migrations":
       return `migrations ${declaration.folder}`;
     case "every":

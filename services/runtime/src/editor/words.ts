@@ -23,6 +23,11 @@ const PLAIN_CALL =
 const DECLARATIONS = [
   { word: "server", plain: "server { port: 3000 }", snippet: "server { port: ${1:3000} }" },
   {
+    word: "gateway",
+    plain: "gateway { rate_limit_rpm: 60 }",
+    snippet: "gateway { rate_limit_rpm: ${1:60} }",
+  },
+  {
     word: "database",
     plain: 'database notes { migrations: "./migrations" }',
     snippet: 'database ${1:notes} { migrations: "${2:./migrations}" }',
@@ -54,6 +59,7 @@ const CLAUSES: Readonly<Record<(typeof CLAUSE_NAMES)[number], string>> = {
   query: "the schema of the query",
   answer: "the schema of the answer, for the documentation",
   summary: "one line for the documentation",
+  gateway: "rules of the gateway for requests of the route",
 };
 
 /** Suggestions at an offset; undefined in the author's TypeScript. */

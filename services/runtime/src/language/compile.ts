@@ -28,6 +28,7 @@ export interface Compiled {
 /** Local names of the package's functions: a service may use the plain ones for itself. */
 const LOCAL = {
   server: "$server",
+  gateway: "$gateway",
   database: "$database",
   cache: "$cache",
   route: "$route",
@@ -89,7 +90,8 @@ function rewrite(text: MagicString, declaration: Declaration, folder: string | u
   const { start, end } = declaration;
   switch (declaration.kind) {
     case "server":
-      text.update(start, declaration.options.start, "$server(");
+    case "gateway":
+      text.update(start, declaration.options.start, `${LOCAL[declaration.kind]}(`);
       text.appendLeft(end, ");");
       break;
     case "database":

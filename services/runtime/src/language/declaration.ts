@@ -20,7 +20,7 @@ export interface Clause {
 }
 
 /** Names of clauses: the options of `route()`. */
-export const CLAUSE_NAMES = ["requires", "body", "query", "answer", "summary"] as const;
+export const CLAUSE_NAMES = ["requires", "body", "query", "answer", "summary", "gateway"] as const;
 
 /** Name of a clause. */
 export type ClauseName = (typeof CLAUSE_NAMES)[number];
@@ -29,9 +29,9 @@ interface Common extends Range {
   readonly isExported: boolean;
 }
 
-/** `server { port: 3000 }` */
-interface ServerDeclaration extends Common {
-  readonly kind: "server";
+/** `server { port: 3000 }`, `gateway { rate_limit_rpm: 60 }` */
+interface OptionsDeclaration extends Common {
+  readonly kind: "server" | "gateway";
   readonly options: Range;
 }
 
@@ -75,14 +75,22 @@ export interface RouteDeclaration extends Common {
 
 /** A declaration. */
 export type Declaration =
-  | ServerDeclaration
+  | OptionsDeclaration
   | StoreDeclaration
   | MigrationsDeclaration
   | EveryDeclaration
   | RouteDeclaration;
 
 /** The words that begin declarations. */
-export const WORDS = ["server", "database", "migrations", "cache", "route", "every"] as const;
+export const WORDS = [
+  "server",
+  "gateway",
+  "database",
+  "migrations",
+  "cache",
+  "route",
+  "every",
+] as const;
 
 /** A word that begins a declaration. */
 export type Word = (typeof WORDS)[number];

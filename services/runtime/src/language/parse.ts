@@ -4,6 +4,7 @@ import { Parser, tokTypes, type Node, type TokenType } from "acorn";
 import { findDatabases, type BindingNode, type DatabaseBinding } from "./databases.ts";
 import { findDroppedCalls, type DroppedCall, type StatementNode } from "./dropped-calls.ts";
 import { describeUnclosed, findUnclosed } from "./scan.ts";
+import { findCalledRules, readRules, type RulesText } from "./rules.ts";
 import { findSqlTemplates, type Candidate, type SqlTemplate } from "./sql-template.ts";
 import {
   CLAUSE_NAMES,
@@ -56,8 +57,10 @@ interface ParserParts {
 const SCOPE_ASYNC_FUNCTION = 2 | 4;
 const BIND_LEXICAL = 2;
 const NEAR_MAX = 2;
+const UNNAMED: readonly Word[] = ["server", "gateway", "every", "migrations"];
 const HEADS: Readonly<Record<Word, string>> = {
   server: "server { port: 3000 }",
+  gateway: "gateway { rate_limit_rpm: 60 }",
   database: 'database notes { migrations: "./migrations" }',
   migrations: 'migrations "./migrations"',
   cache: "cache hot { ttl: 60 }",
@@ -76,6 +79,7 @@ export interface ParsedService {
   readonly databases: readonly DatabaseBinding[];
   readonly statements: readonly SqlTemplate[];
   readonly droppedCalls: readonly DroppedCall[];
+  readonly rules: readonly RulesText[];
 }
 
 /** Parses a file. Throws a SyntaxProblem at the first syntax error. */
@@ -97,13 +101,14 @@ export function parseFile(source: string): ParsedService & { body: readonly Bind
     if (pos === undefined) throw error;
     throw new SyntaxProblem(describe(message), pos);
   }
-  const { declarations, candidates, expressions } = parser;
+  const { declarations, candidates, expressions, rules } = parser;
   const bindings = [...parser.bindings.values()];
   const databases = findDatabases(source, declarations, bindings);
   const statements = findSqlTemplates(databases, [...candidates.values()]);
   const droppedCalls = findDroppedCalls(source, [...expressions.values()], bindings);
-  const body = program.body ?? [];
-  return { declarations, databases, statements, droppedCalls, body };
+  const called = findCalledRules([...candidates.values()], bindings);
+  const found = { databases, statements, droppedCalls, rules: [...rules, ...called] };
+  return { declarations, ...found, body: program.body ?? [] };
 }
 
 /** The message of acorn without its position. */
@@ -131,11 +136,13 @@ function explainMessage({ message, offset }: SyntaxProblem, source: string): str
   }
   const [, word] = UNKNOWN_DECLARATION.exec(source.slice(0, offset)) ?? [];
   if (word === undefined || !/^[A-Za-z_${]/.test(source.slice(offset))) return message;
-  return `unexpected token: ${word} is not a declaration; those are server, database, cache, migrations, export route and every`;
+  return `unexpected token: ${word} is not a declaration; those are server, gateway, database, cache, migrations, export route and every`;
 }
 
 class ServiceParser extends TypeScriptParser {
   readonly declarations: Declaration[] = [];
+  /** Rules of declarations and clauses. */
+  readonly rules: RulesText[] = [];
   /** Nodes that may belong to statements, by their start: the parser may read a range more than once. */
   readonly candidates = new Map<string, Candidate>();
   /** Imports and declarators of variables, in the same way. */
@@ -183,12 +190,13 @@ class ServiceParser extends TypeScriptParser {
   }
 
   #parseWord(kind: Word, start: number, isExported: boolean, after: number): Declaration {
-    if (isExported && (kind === "server" || kind === "every" || kind === "migrations")) {
+    if (isExported && UNNAMED.includes(kind)) {
       throw new SyntaxProblem(`${kind} cannot be exported: it has no name`, start);
     }
     const common = { start, isExported };
     switch (kind) {
-      case "server": {
+      case "server":
+      case "gateway": {
         this.next();
         const options = this.#parseOptions(kind);
         return { kind, ...common, options, end: this.lastTokEnd };
@@ -274,7 +282,8 @@ class ServiceParser extends TypeScriptParser {
     }
     this.next();
     const { start } = this;
-    this.parseExprSubscripts();
+    const node = this.parseExprSubscripts();
+    if (name === "gateway") this.rules.push(readRules("route", node));
     return { name, nameStart, value: { start, end: this.lastTokEnd } };
   }
 
@@ -315,7 +324,8 @@ class ServiceParser extends TypeScriptParser {
       throw new SyntaxProblem(`expected options in { }, as in: ${HEADS[kind]}`, this.start);
     }
     const { start } = this;
-    this.parseExprAtom();
+    const node = this.parseExprAtom();
+    if (kind === "gateway") this.rules.push(readRules("all", node));
     return { start, end: this.lastTokEnd };
   }
 
@@ -362,7 +372,7 @@ const TYPESCRIPT_WORDS = new Set([
 /** True if a word begins a declaration: what follows on its line is no TypeScript after a name. */
 function beginsDeclaration(word: Word, input: string, after: number, isExported: boolean): boolean {
   const next = input[after] ?? "";
-  if (word === "server") return next === "{";
+  if (word === "server" || word === "gateway") return next === "{";
   if (word === "migrations") return next === '"' || next === "'";
   if (word === "every") return /[\d"']/.test(next);
   if (word === "route" && isExported) return true;

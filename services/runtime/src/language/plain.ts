@@ -14,7 +14,7 @@ import { PlainImport } from "./plain-import.ts";
 import { CompileError, findLineColumn } from "./source-problem.ts";
 
 /** Functions of the package, by the declarations that call them. */
-const FUNCTIONS = ["cache", "database", "every", "route", "server"] as const;
+const FUNCTIONS = ["cache", "database", "every", "gateway", "route", "server"] as const;
 
 /** Name of a function of the package. */
 type FunctionName = (typeof FUNCTIONS)[number];
@@ -105,6 +105,7 @@ function chooseNames(
     cache: "cache",
     database: "database",
     every: "every",
+    gateway: "gateway",
     route: "route",
     server: "server",
   };
@@ -131,8 +132,9 @@ function rewriteAll(
       removeStatement(text, source, declaration);
       continue;
     }
-    if (kind === "server") text.update(start, declaration.options.start, `${names.server}(`);
-    else if (kind === "route") rewriteRoute(text, source, declaration, names);
+    if (kind === "server" || kind === "gateway") {
+      text.update(start, declaration.options.start, `${names[kind]}(`);
+    } else if (kind === "route") rewriteRoute(text, source, declaration, names);
     else if (kind === "every") rewriteEvery(text, source, declaration, names);
     else {
       const folder = declaration === firstDatabase ? migrations?.folderRange : undefined;

@@ -18,7 +18,7 @@ export interface ScannedService {
 
 /** Heads of declarations; those at the start of a line end an unclosed body above them. */
 const HEAD =
-  /(export[ \t]+)?(?:(server)[ \t]*(?=\{)|(database|cache)[ \t]+(?=[A-Za-z_$])|(migrations)[ \t]+(?=["'])|(every)[ \t]+(?=[\d"'])|(route)\b)/y;
+  /(export[ \t]+)?(?:(server|gateway)[ \t]*(?=\{)|(database|cache)[ \t]+(?=[A-Za-z_$])|(migrations)[ \t]+(?=["'])|(every)[ \t]+(?=[\d"'])|(route)\b)/y;
 const CLOSERS: Readonly<Record<string, string>> = { "(": ")", "[": "]", "{": "}" };
 /** A `/` after one of these begins a regular expression. */
 const BEFORE_EXPRESSION =
@@ -274,7 +274,7 @@ class Scanner {
     const [, , server, store, migrations, every] = head;
     if (server !== undefined) {
       const options = this.#skipBrackets();
-      this.#add({ kind: "server", ...common, options, end: options.end });
+      this.#add({ kind: server as "server" | "gateway", ...common, options, end: options.end });
     } else if (store !== undefined) this.#readStore(store as "database" | "cache", common);
     else if (migrations !== undefined) {
       const folderRange = this.#readString();

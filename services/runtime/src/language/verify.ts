@@ -55,7 +55,7 @@ function verifySingle(
   place: (offset: number) => string,
   error: Report,
 ): void {
-  for (const kind of ["server", "migrations"] as const) {
+  for (const kind of ["server", "gateway", "migrations"] as const) {
     const [first, ...others] = declarations.filter((one) => one.kind === kind);
     for (const other of others) {
       error(other.start, `a service has one ${kind}: it is declared at ${place(first!.start)}`);

@@ -184,6 +184,7 @@ function addDeclaration(
 ): void {
   switch (declaration.kind) {
     case "server":
+    case "gateway":
       addCall(builder, declaration);
       builder.insert("(", declaration.options.start);
       builder.copy(declaration.options);

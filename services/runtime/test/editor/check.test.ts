@@ -123,3 +123,34 @@ test("a", async () => { fetch("http://localhost"); });
     ],
   );
 });
+
+test("gateway rules are checked as the gateway checks them, at the author's columns", () => {
+  const folder = createProject("rules", {
+    "main.service.ts": `gateway { rate_limit_rpm: -1, host: "a.example" }
+const trusted = ["10.0.0.0/8"];
+export route GET /a (req) gateway { ip_allowlist: trusted, max_queue_size: 5 } { return req.path; }
+export route GET /b gateway { auth: { type: "bearer", jwks_url: "http://x" } } { return 1; }
+export route GET /c gateway { ip_allowlist: [] } { return 1; }
+`,
+    "plain.ts": `import { gateway as rules, route } from "@platform/service";
+rules({ cache_ttl_seconds: 0.5 });
+route("GET", "/d", { gateway: { policy: "allow" } }, () => 1);
+route("GET", "/e", { gateway: { rate_limits: [{ by: "header", rpm: 5 }] } }, () => 1);
+`,
+  });
+  const { status, text } = runPlatform(folder, "check");
+  assert.equal(status, 1);
+  const own = listPlaces(text).filter((line) => line.includes(": gateway: "));
+  assert.deepEqual(
+    own.map((line) => line.replace(/(: gateway: [^:]*).*/, "$1")),
+    [
+      "main.service.ts:1:11: gateway: rate_limit_rpm Too small",
+      "main.service.ts:1:31: gateway: host is not allowed",
+      "main.service.ts:4:55: gateway: auth jwks_url is not allowed",
+      "main.service.ts:5:31: gateway: ip_allowlist is empty, and would restrict nobody",
+      "plain.ts:2:9: gateway: cache_ttl_seconds Invalid input",
+      "plain.ts:3:33: gateway: policy line 1",
+      "plain.ts:4:47: gateway: rate_limits 0 name is required with by",
+    ],
+  );
+});

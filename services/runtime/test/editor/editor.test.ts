@@ -161,7 +161,13 @@ test("suggestions are the language's words, the package's names, and nothing tha
     "OPTIONS",
   ]);
   edit("\nexport route G\n", '\nexport route GET /x (req) requires "a" \n');
-  assert.deepEqual(await complete('requires "a" |\n'), ["body", "query", "answer", "summary"]);
+  assert.deepEqual(await complete('requires "a" |\n'), [
+    "body",
+    "query",
+    "answer",
+    "summary",
+    "gateway",
+  ]);
   assert.ok((await complete("server { p|ort")).includes("host?"));
 });
 

@@ -41,6 +41,12 @@ test("two databases of one file name are refused at the option", () => {
 test("each declaration becomes one call on the same line", () => {
   const cases: [source: string, code: string][] = [
     ["server { port: 3000 }", "$server({ port: 3000 });"],
+    ["gateway { rate_limit_rpm: 6 }", "$gateway({ rate_limit_rpm: 6 });"],
+    [
+      "export route GET /a (req) gateway { rate_limit_rpm: 6 } { return 1 }",
+      '$route("GET", "/a", { gateway: { rate_limit_rpm: 6 } },  async (req) => { return 1 });',
+    ],
+    ["const gateway = 1; gateway(2)", "const gateway = 1; gateway(2)"],
     [
       'database notes { migrations: "./migrations" }',
       'const notes = $database("notes", { migrations: "./migrations" }, import.meta.url);',
@@ -180,7 +186,7 @@ test("errors say what was expected, at line and column", () => {
     [
       "queue jobs { }\nexport route GET / { }",
       [
-        "1:7: unexpected token: queue is not a declaration; those are server, database, cache, migrations, export route and every",
+        "1:7: unexpected token: queue is not a declaration; those are server, gateway, database, cache, migrations, export route and every",
       ],
     ],
     ["export route GET notes { }", ["1:18: expected a path like /notes/:id after GET"]],
@@ -196,7 +202,9 @@ test("errors say what was expected, at line and column", () => {
     ],
     [
       "export route GET /x (req) scope 'a' { }",
-      ["1:27: expected requires, body, query, answer, summary or the body in { }, found scope"],
+      [
+        "1:27: expected requires, body, query, answer, summary, gateway or the body in { }, found scope",
+      ],
     ],
     [
       "export route GET /x { }\nexport route GET /x { }",
