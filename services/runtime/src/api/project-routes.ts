@@ -36,6 +36,12 @@ const projectSchema = z.object({
   detail: z.string().meta({ description: "the last failure" }),
   url: z.string().meta({ description: "its host at the gateway, or its own address" }),
   environment_file: z.string().nullable(),
+  rules: z
+    .array(z.string())
+    .meta({ description: "its rules at the gateway: `file:line:column: declaration: fields`" }),
+  cuts: z
+    .array(z.string())
+    .meta({ description: "rules that the operator's `gate/projects.json` has changed" }),
 });
 type ProjectDocument = z.input<typeof projectSchema>;
 
@@ -225,7 +231,10 @@ function streamProject(
   else project.ending.addEventListener("abort", () => end(String(project.ending.reason)));
 }
 
-function toDocument({ record, origin }: HostedProject, states: RunningServices): ProjectDocument {
+function toDocument(
+  { record, origin, rules, cuts }: HostedProject,
+  states: RunningServices,
+): ProjectDocument {
   const { name, folder, kind, environment_file: file = null } = record;
   const state = states.state.services.find((service) => service.name === name);
   return {
@@ -236,6 +245,8 @@ function toDocument({ record, origin }: HostedProject, states: RunningServices):
     detail: state?.last_failure ?? "",
     url: origin,
     environment_file: file,
+    rules: [...rules],
+    cuts: [...cuts],
   };
 }
 

@@ -16,6 +16,8 @@ interface Listed {
   state: string;
   detail: string;
   url: string;
+  rules: string[];
+  cuts: string[];
 }
 
 /** Meanings of the kinds, for people. */
@@ -43,6 +45,12 @@ export async function runProjectList({ data, json }: { data: string; json: boole
   process.stdout.write(
     formatTextTable([["project", "state", "address", "runs", "folder"], ...rows]),
   );
+  for (const { name, rules, cuts } of items) {
+    if (rules.length > 0) process.stdout.write(`\n${name}, rules at the gateway:\n`);
+    for (const rule of rules) process.stdout.write(`  ${rule}\n`);
+    if (cuts.length > 0) process.stdout.write(`\n${name}, changed by the operator:\n`);
+    for (const cut of cuts) process.stdout.write(`  ${cut}\n`);
+  }
   for (const { name, detail, state } of items) {
     if (detail !== "" && state !== "running") process.stdout.write(`\n${name}: ${detail}\n`);
   }

@@ -52,7 +52,7 @@ import { describeShortage } from "../supervisor/service-memory.ts";
 import { endFormerRun } from "../supervisor/former-run.ts";
 import type { LogStream } from "../supervisor/log-stream.ts";
 import type { SupervisedProcess } from "../supervisor/supervised-process.ts";
-import { isSchedulesMessage, type RunCommand } from "../watch/messages.ts";
+import { isGatewayRequest, isSchedulesMessage, type RunCommand } from "../watch/messages.ts";
 import {
   buildConsole,
   buildPackage,
@@ -155,10 +155,14 @@ async function supervise(lifecycle: Lifecycle, supervised: Supervised): Promise<
     processes.get(service)?.send(command);
   });
   const progress = createProgress(options.json, entries);
-  const start = createStarter(supervised, { states, schedules }, (entry, listeners, pid) => {
-    lines.set(entry.name, describeService(entry, context, listeners, pid));
-    progress(entry);
-  });
+  const start = createStarter(
+    supervised,
+    { states, schedules, processes },
+    (entry, listeners, pid) => {
+      lines.set(entry.name, describeService(entry, context, listeners, pid));
+      progress(entry);
+    },
+  );
   const { drainTimeoutMs } = options;
   const hosting = { context, states, schedules, processes, logger, drainTimeoutMs };
   const projects = new Projects({ ...hosting, createPart: start });
@@ -235,10 +239,16 @@ function openStates(lifecycle: Lifecycle, supervised: Supervised): RunningServic
   return states;
 }
 
+interface StarterParts {
+  states: RunningServices;
+  schedules: ScheduleRegistry;
+  processes: ReadonlyMap<string, SupervisedProcess>;
+}
+
 /** Creates processes of services; `onReady` is called when one has started. */
 function createStarter(
   { options, output, late, secure }: Supervised,
-  { states, schedules }: { states: RunningServices; schedules: ScheduleRegistry },
+  { states, schedules, processes }: StarterParts,
   onReady: (entry: ServiceEntry, listeners: readonly ListenerReport[], pid: number) => void,
 ) {
   return (entry: ServiceEntry, context: EntryContext): SupervisedProcess =>
@@ -259,6 +269,11 @@ function createStarter(
       },
       onMessage: (message) => {
         if (isSchedulesMessage(message)) schedules.note(entry.name, message.schedules);
+        else if (isGatewayRequest(message)) {
+          void late.projects
+            ?.answerGateway(entry.name, message)
+            .then((answer) => processes.get(entry.name)?.send(answer));
+        }
       },
     });
 }

@@ -6,32 +6,45 @@ import type { Target } from "../client/target.ts";
 import { formatHost, formatInternalUrl, getAddress, type EntryContext } from "../services/entry.ts";
 import { PROJECT_KEY } from "../services/project.ts";
 
+/** Routes of a version of a project. */
+export interface PublishedRoutes {
+  name: string;
+  /** The port of the version. */
+  port: number;
+  routes: readonly object[];
+}
+
 /**
- * Registers the route in place of that of the project's last run. A route that the operator has set for the host stays:
- * the returned note names it if it leads elsewhere.
+ * Registers the routes in place of those of the project's last version. A route that the operator has set for the host stays:
+ * the returned note names it if it leads elsewhere, or if there are rules, which do not apply then.
  */
-export async function publishRoute(
+export async function publishRoutes(
   target: Target,
   context: EntryContext,
-  name: string,
+  { name, port, routes }: PublishedRoutes,
 ): Promise<string[]> {
   const host = formatHost(name, context);
   const url = formatInternalUrl(getAddress(context, PROJECT_KEY));
-  const route = { method: "*", path: "/*", host, access_log: true, auth: { type: "none" } };
   try {
-    await register(target, name, { base_url: url, routes: [route] });
+    await register(target, name, { base_url: `http://127.0.0.1:${port}`, routes });
     return [];
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 409) throw error;
-    const routes = (await callGateway(target, "GET", "/api/v1/routes")) as {
+    // Those of the last version lead to a port that another program may have by now.
+    await withdrawRoute(target, name);
+    const known = (await callGateway(target, "GET", "/api/v1/routes")) as {
       host?: string;
       prefix: string;
       target?: unknown;
     }[];
-    const other = routes.find((one) => one.host === host && one.prefix === "/");
-    if (other?.target === url) return [];
+    const other = known.find((one) => one.host === host && one.prefix === "/");
+    if (other === undefined) throw error;
+    if (other.target === url) {
+      const effect = `the gateway keeps the route ${host}/ of its configuration, with its own rules: those of ${name} are not applied, and routes whose rules restrict access answer 403`;
+      return routes.length > 1 || "request_headers" in routes[0]! ? [effect] : [];
+    }
     return [
-      `the gateway keeps the route ${host}/ of its configuration to ${String(other?.target)}, and ${name} listens at ${url}: remove that route, and restart the project`,
+      `the gateway keeps the route ${host}/ of its configuration to ${String(other.target)}, and ${name} listens at ${url}: remove that route, and restart the project`,
     ];
   }
 }

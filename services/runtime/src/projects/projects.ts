@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
+import { ApiError } from "../client/api-client.ts";
 import { removeApplication } from "../client/application.ts";
 import type { Target } from "../client/target.ts";
 import { choosePorts, leaveDefaultPort } from "../control/ports.ts";
@@ -15,10 +16,16 @@ import { formatConsoleUrl } from "../services/console.ts";
 import { formatHost, isRunning, type EntryContext, type ServiceEntry } from "../services/entry.ts";
 import { PROJECT_KEY } from "../services/project.ts";
 import type { SupervisedProcess } from "../supervisor/supervised-process.ts";
-import { PROTOCOL } from "../watch/messages.ts";
+import {
+  PROTOCOL,
+  type GatewayAnswer,
+  type GatewayRequest,
+  type GatewayVersion,
+} from "../watch/messages.ts";
 import { createProjectEntry, describeProtocol, formatOrigin, getCredentialsPath } from "./entry.ts";
 import { readEnvironmentFile, selectInherited } from "./environment.ts";
-import { publishRoute, withdrawRoute } from "./gateway-route.ts";
+import { describeRules, planRoutes, type GatewayPlan, type PlanOptions } from "./gateway-plan.ts";
+import { publishRoutes, withdrawRoute } from "./gateway-route.ts";
 import { getProjectData, readRecords, writeRecords, type ProjectRecord } from "./records.ts";
 import { TAKEN_NAMES } from "./taken-names.ts";
 
@@ -59,6 +66,10 @@ export interface HostedProject {
   readonly started: Promise<readonly string[]>;
   /** Aborted when it ends, with the reason. */
   readonly ending: AbortSignal;
+  /** Its rules at the gateway: each declaration with its place. */
+  readonly rules: readonly string[];
+  /** What the operator's bounds have changed of them. */
+  readonly cuts: readonly string[];
 }
 
 interface Hosted extends HostedProject {
@@ -69,6 +80,14 @@ interface Hosted extends HostedProject {
   started: Promise<readonly string[]>;
   readonly end: AbortController;
   ended: Promise<void> | undefined;
+  rules: readonly string[];
+  cuts: readonly string[];
+  /** What the gateway says about its route. */
+  routeNotes: readonly string[];
+  /** The version that requests are sent to; undefined until there is one. */
+  version: GatewayVersion | undefined;
+  /** One change at the gateway at a time. */
+  changes: Promise<unknown>;
 }
 
 /** The projects of a platform, by name. */
@@ -88,7 +107,7 @@ export class Projects {
   constructor(options: ProjectsOptions) {
     this.#options = options;
     this.#former = readRecords(options.context.dataDir);
-    this.#stale = this.#former.filter(({ kind }) => kind !== "kept").map(({ name }) => name);
+    this.#stale = this.#former.map(({ name }) => name);
   }
 
   /** The projects in the order in which they came. */
@@ -219,15 +238,90 @@ export class Projects {
     try {
       for (const name of stale) await withdrawRoute(this.#target(), name);
       for (const hosted of this.#hosted.values()) {
-        if (hosted.part === undefined || hosted.ended !== undefined) continue;
-        const { name } = hosted.record;
-        for (const note of await publishRoute(this.#target(), hosted.context, name)) {
-          logger.warn(note, { part: name });
-        }
+        if (hosted.ended !== undefined) continue;
+        await this.#queue(hosted, () => this.#publishAgain(hosted));
       }
     } catch (error) {
       this.#stale = stale;
       if (isRunning("gate", context)) logger.warn("cannot set the routes of projects", { error });
+    }
+  }
+
+  /**
+   * Answers a project that asks whether its rules are accepted, or that has a version ready: then target and rules are
+   * replaced in one change of the gateway.
+   */
+  async answerGateway(
+    name: string,
+    { id, rules, version }: GatewayRequest,
+  ): Promise<GatewayAnswer & { protocol: number }> {
+    const base = { type: "gateway_answer", id, hasGateway: true, protocol: PROTOCOL } as const;
+    const hosted = this.#hosted.get(name);
+    if (hosted === undefined || !isRunning("gate", this.#options.context)) {
+      return { ...base, hasGateway: false };
+    }
+    try {
+      if (version === undefined) await this.#plan(hosted, { rules, secret: "" });
+      else await this.#queue(hosted, () => this.#publishVersion(hosted, version));
+      return base;
+    } catch (error) {
+      return { ...base, refused: describe(error) };
+    }
+  }
+
+  #queue(hosted: Hosted, work: () => Promise<void>): Promise<void> {
+    const done = hosted.changes.then(work);
+    hosted.changes = done.catch(() => undefined);
+    return done;
+  }
+
+  #plan({ record: { name } }: Hosted, version: PlanOptions["version"]): Promise<GatewayPlan> {
+    const { context } = this.#options;
+    return planRoutes({ name, host: formatHost(name, context), dataDir: context.dataDir, version });
+  }
+
+  async #publishVersion(hosted: Hosted, version: GatewayVersion): Promise<void> {
+    const { states, logger } = this.#options;
+    const { name } = hosted.record;
+    const { routes, cuts } = await this.#plan(hosted, version);
+    if (hosted.ended !== undefined) throw new Error(`${name} is being stopped`);
+    const gate = states.state.services.find((service) => service.name === "gate");
+    // It is told when it has started: until then it has no requests for this version, nor for one that has ended.
+    const isUp = gate?.state === "running";
+    const published = { name, port: version.port, routes };
+    const notes = isUp
+      ? await publishRoutes(this.#target(), hosted.context, published).catch((error: unknown) => {
+          // Without an answer, the gateway may have accepted it.
+          if (!(error instanceof ApiError) && hosted.version !== version) this.#restore(hosted);
+          throw error;
+        })
+      : [];
+    Object.assign(hosted, {
+      version,
+      cuts,
+      rules: describeRules(version.rules),
+      routeNotes: notes,
+    });
+    for (const note of [...notes, ...cuts]) logger.warn(note, { part: name });
+  }
+
+  #restore(hosted: Hosted): void {
+    this.#queue(hosted, () => this.#publishAgain(hosted)).catch((error: unknown) => {
+      const { name } = hosted.record;
+      this.#options.logger.warn("the gateway does not answer", { part: name, error });
+    });
+  }
+
+  // Requests of a version must not be sent to a port that another program may have by now.
+  async #publishAgain(hosted: Hosted): Promise<void> {
+    const { version, record } = hosted;
+    const { name } = record;
+    try {
+      if (version === undefined) await withdrawRoute(this.#target(), name);
+      else await this.#publishVersion(hosted, version);
+    } catch (error) {
+      this.#options.logger.error("the gateway has no route to a project", { part: name, error });
+      await withdrawRoute(this.#target(), name);
     }
   }
 
@@ -355,12 +449,8 @@ export class Projects {
     const part = createPart(entry, hosted.context);
     hosted.part = part;
     processes.set(record.name, part);
-    const routed = isRunning("gate", hosted.context)
-      ? await publishRoute(this.#target(), hosted.context, record.name).catch(explainRoute)
-      : [];
-    end.signal.throwIfAborted();
     await part.start();
-    return [...notes, ...routed];
+    return [...notes, ...hosted.routeNotes, ...hosted.cuts];
   }
 
   /** The port of its last run if it is free, otherwise another one. */
@@ -397,10 +487,12 @@ export class Projects {
     // It may be between two steps of its start: none of them begins a process now.
     await hosted.started.catch(() => undefined);
     if (isRunning("gate", hosted.context)) {
-      await withdrawRoute(this.#target(), name).catch((error: unknown) => {
-        this.#stale = [...this.#stale, name];
-        logger.warn("cannot remove the route of a project", { part: name, error });
-      });
+      await this.#queue(hosted, () => withdrawRoute(this.#target(), name)).catch(
+        (error: unknown) => {
+          this.#stale = [...this.#stale, name];
+          logger.warn("cannot remove the route of a project", { part: name, error });
+        },
+      );
     }
     processes.delete(name);
     schedules.remove(name);
@@ -442,7 +534,9 @@ function createHosted(record: ProjectRecord, entry: ServiceEntry, context: Entry
   const end = new AbortController();
   const started = Promise.resolve([]);
   const common = { record, entry, context, end, ending: end.signal, started };
-  return { ...common, part: undefined, origin: "", ended: undefined };
+  const gateway = { rules: [], cuts: [], routeNotes: [], version: undefined };
+  const changes = Promise.resolve();
+  return { ...common, ...gateway, changes, part: undefined, origin: "", ended: undefined };
 }
 
 function explainTaken({ name, folder, kind }: ProjectRecord): PlatformError {
@@ -454,11 +548,6 @@ function explainTaken({ name, folder, kind }: ProjectRecord): PlatformError {
     "conflict",
     `There is a project ${name} already, in ${folder}: ${reason}.`,
   );
-}
-
-// The project runs nevertheless, at its own address.
-function explainRoute(error: unknown): string[] {
-  return [`the gateway has no route to it: ${describe(error)}`];
 }
 
 function isSameFolder(one: string, other: string): boolean {

@@ -14,15 +14,19 @@ interface Handle {
 type CreateHandle = (...parameters: readonly unknown[]) => Handle | number;
 
 interface Held {
-  readonly key: string;
   readonly handle: Handle;
   readonly close: () => void;
 }
 
-/** Keeps at most one socket, that of the service of this process. */
+/** Sockets of the service of this process: that of its address, and that of the gateway. */
+const SOCKETS_MAX = 2;
+
+/** Keeps the sockets of the service of this process. */
 export class HeldSocket {
-  /** The socket without a process. */
-  #held: Held | undefined;
+  /** The sockets without a process, by address and port. */
+  readonly #held = new Map<string, Held & { readonly port: unknown }>();
+  /** Ports of earlier versions, whose sockets are closed with their processes. */
+  readonly #discarded = new Set<unknown>();
   #timer: NodeJS.Timeout | undefined;
   #isOver = false;
 
@@ -39,14 +43,25 @@ export class HeldSocket {
     this.#timer = setTimeout(() => this.release(), WAIT_MS).unref();
   }
 
-  /** Closes a socket without a process: connections are refused. */
+  /** Closes sockets without a process: connections are refused. */
   release(): void {
     clearTimeout(this.#timer);
-    this.#held?.close();
-    this.#held = undefined;
+    for (const { close } of this.#held.values()) close();
+    this.#held.clear();
   }
 
-  /** Releases the socket, and holds none from now on. */
+  /** Closes the socket of a port now, or with its last process: no further one uses it. */
+  discard(port: number): void {
+    this.#discarded.add(port);
+    for (const [key, held] of this.#held) {
+      if (held.port !== port) continue;
+      held.close();
+      this.#held.delete(key);
+      this.#discarded.delete(port);
+    }
+  }
+
+  /** Releases the sockets, and holds none from now on. */
   end(): void {
     this.#isOver = true;
     this.release();
@@ -54,20 +69,21 @@ export class HeldSocket {
 
   #create(create: CreateHandle, parameters: readonly unknown[]): Handle | number {
     const key = JSON.stringify(parameters);
-    const held = this.#held;
-    if (held?.key === key) {
-      clearTimeout(this.#timer);
-      this.#held = undefined;
+    const [, port] = parameters;
+    this.#discarded.delete(port);
+    const held = this.#held.get(key);
+    if (held !== undefined) {
+      this.#held.delete(key);
+      if (this.#held.size === 0) clearTimeout(this.#timer);
       return held.handle;
     }
-    // The service has another address now.
-    this.release();
     const handle = create(...parameters);
     if (typeof handle === "number") return handle;
     const close = handle.close.bind(handle);
     handle.close = (callback) => {
-      if (this.#isOver || this.#held !== undefined) return close(callback);
-      this.#held = { key, handle, close };
+      const isDiscarded = this.#discarded.delete(port);
+      if (this.#isOver || isDiscarded || this.#held.size >= SOCKETS_MAX) return close(callback);
+      this.#held.set(key, { port, handle, close });
       return undefined;
     };
     return handle;

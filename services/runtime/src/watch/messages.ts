@@ -1,12 +1,12 @@
 // Messages between a service's process and the processes that supervise it.
-import type { ScheduleReport } from "@platform/service/host";
+import type { GatewayPlace, ScheduleReport, ServiceRules } from "@platform/service/host";
 
 /**
  * Version of the messages between a project's program and the platform that supervises it, and of the variables and
  * arguments with which it is started: a project may have installed another version than the platform. Raised by each change
  * that an earlier version does not understand.
  */
-export const PROTOCOL = 1;
+export const PROTOCOL = 2;
 
 /** The version in a message of another process; undefined if it has none. */
 export function readProtocol(message: unknown): number | undefined {
@@ -43,6 +43,62 @@ export type WorkerCommand = "load" | "prepare database";
 export interface RunCommand {
   readonly type: "run_schedule";
   readonly name: string;
+}
+
+/** A version of a service behind the gateway: its rules, and the place where the gateway reaches it. */
+export interface GatewayVersion extends GatewayPlace {
+  readonly rules: ServiceRules | null;
+}
+
+/** From the service, before it opens anything: its rules for the gateway. */
+export interface RulesMessage {
+  readonly type: "rules";
+  readonly rules: ServiceRules | null;
+}
+
+/** To the service: where the gateway reaches it; without a place, there is no gateway. */
+export interface PlaceMessage {
+  readonly type: "place";
+  readonly place?: GatewayPlace | undefined;
+  /** The reason why its rules are not accepted. */
+  readonly refused?: string | undefined;
+}
+
+/** From a project to the platform: asks whether rules are accepted or, with a version, to send requests to it by its rules. */
+export interface GatewayRequest {
+  readonly type: "gateway";
+  readonly id: number;
+  readonly rules: ServiceRules | null;
+  readonly version?: GatewayVersion;
+}
+
+/** The answer to a {@link GatewayRequest}. */
+export interface GatewayAnswer {
+  readonly type: "gateway_answer";
+  readonly id: number;
+  /** False if the platform runs without a gateway. */
+  readonly hasGateway: boolean;
+  readonly refused?: string | undefined;
+}
+
+/** True if a message of another process is a RulesMessage. */
+export function isRulesMessage(message: unknown): message is RulesMessage {
+  return hasType(message, "rules");
+}
+
+/** True if a message of another process is a PlaceMessage. */
+export function isPlaceMessage(message: unknown): message is PlaceMessage {
+  return hasType(message, "place");
+}
+
+/** True if a message of another process is a GatewayRequest. */
+export function isGatewayRequest(message: unknown): message is GatewayRequest {
+  return hasType(message, "gateway");
+}
+
+/** True if a message of another process is a GatewayAnswer. */
+export function isGatewayAnswer(message: unknown): message is GatewayAnswer {
+  return hasType(message, "gateway_answer");
 }
 
 /** True if a message of another process is a SchedulesMessage. */

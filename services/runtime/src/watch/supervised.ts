@@ -2,6 +2,7 @@
 import { createLogger } from "@platform/kernel/log";
 import { createParentLink } from "@platform/kernel/lifecycle";
 import type { Development } from "@platform/service/host";
+import { createGatewayPort } from "./gateway-port.ts";
 import { isRunCommand, PROTOCOL } from "./messages.ts";
 import { watchService } from "./watch.ts";
 
@@ -27,6 +28,7 @@ process.exitCode = await watchService({
   retries: true,
   spareMs: SPARE_MS,
   ...(development !== null && { development }),
+  gateway: createGatewayPort(),
   // A service that does not start yet must not keep the platform from starting.
   onOutcome: () => {
     if (isReported) return;

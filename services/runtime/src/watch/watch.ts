@@ -1,14 +1,17 @@
 // `platform run --watch`: a new process takes over when a file changes; the old one stays if the new one fails.
 import cluster, { type Worker } from "node:cluster";
 import { isServiceMessage, type ListenerReport } from "@platform/kernel/lifecycle";
-import type { Development } from "@platform/service/host";
+import type { Development, ServiceRules } from "@platform/service/host";
 import { FileWatch } from "./file-watch.ts";
+import { findLinger, GatewayLink, type GatewayPort } from "./gateway-link.ts";
 import { HeldSocket } from "./held-socket.ts";
 import {
   isDatabaseMessage,
   isFileMessage,
   isRefusedMessage,
+  isRulesMessage,
   isSchedulesMessage,
+  type GatewayVersion,
   type RunCommand,
   type SchedulesMessage,
   type WorkerCommand,
@@ -50,6 +53,8 @@ export interface WatchOptions {
   readonly onOutcome?: () => void;
   /** Called when the schedules of the running process change. */
   readonly onSchedules?: (message: SchedulesMessage) => void;
+  /** The gateway that sends requests to the service; undefined without one. */
+  readonly gateway?: GatewayPort;
   /** Receives the controls of the service. */
   readonly onControls?: (controls: WatchControls) => void;
 }
@@ -107,6 +112,11 @@ class Watch {
   /** The last report of each process. */
   readonly #schedules = new WeakMap<Worker, SchedulesMessage>();
   readonly #wasReady = new WeakSet<Worker>();
+  readonly #gateway: GatewayLink;
+  readonly #versions = new WeakMap<Worker, GatewayVersion>();
+  /** The gateway is about to send requests to the process that has loaded: it is not replaced meanwhile. */
+  #isPublishing = false;
+  #beginsLater = false;
   #port = 0;
   /** Monotonic ms at which the running process became ready. */
   #readyAtMs = 0;
@@ -125,6 +135,7 @@ class Watch {
   constructor(options: WatchOptions) {
     this.#options = options;
     this.#types = new TypeCheck(options.file, options.write);
+    this.#gateway = new GatewayLink(options.gateway);
     // The file may not compile at first.
     this.#files.add("file", options.file);
   }
@@ -132,9 +143,16 @@ class Watch {
   /** Loads the service in a waiting process, which takes over when it is ready. One that is still loading is replaced. */
   begin(): void {
     clearTimeout(this.#timer);
+    if (this.#isPublishing) {
+      this.#beginsLater = true;
+      return;
+    }
     const superseded = this.#endLoading();
     // It may have accepted connections already: it drains.
-    if (superseded !== undefined) void stopWorker(superseded, "SIGTERM");
+    if (superseded !== undefined) {
+      this.#discardPlace(superseded);
+      void stopWorker(superseded, "SIGTERM");
+    }
     const worker = this.#spare ?? this.#fork();
     this.#spare = undefined;
     const timer = setTimeout(() => worker.kill("SIGKILL"), START_MS);
@@ -164,8 +182,59 @@ class Watch {
     else if (isFileMessage(message)) this.#files.add(message.type, message.path);
     else if (isDatabaseMessage(message)) this.#hasDatabase = true;
     else if (worker !== this.#next?.worker) return;
+    else if (isRulesMessage(message)) void this.#choosePlace(worker, message.rules);
     else if (isRefusedMessage(message)) this.#keep(this.#endLoading());
-    else if (isServiceMessage(message) && message.type === "ready") this.#swap(message.listeners);
+    else if (isServiceMessage(message) && message.type === "ready") {
+      void this.#publish(worker, message.listeners);
+    }
+  }
+
+  async #choosePlace(worker: Worker, rules: ServiceRules | null): Promise<void> {
+    const { version, ...message } = await this.#gateway.choose(rules);
+    if (version !== undefined) this.#versions.set(worker, version);
+    if (worker.isConnected()) worker.send(message);
+  }
+
+  /** A process that has not taken over ends: requests are not sent to its port. */
+  #discardPlace(worker: Worker): void {
+    const version = this.#versions.get(worker);
+    if (version !== undefined && !this.#gateway.isPublished(version)) {
+      this.#socket.discard(version.port);
+    }
+  }
+
+  /** Lets the process take over, when the gateway sends it the requests by its rules. */
+  async #publish(worker: Worker, listeners: readonly ListenerReport[]): Promise<void> {
+    const version = this.#versions.get(worker);
+    if (!this.#gateway.isPublished(version)) {
+      this.#isPublishing = true;
+      const before = this.#gateway.published;
+      const refused = await this.#gateway.publish(version);
+      this.#isPublishing = false;
+      const ended = refused === undefined ? before : version;
+      if (ended !== undefined) this.#socket.discard(ended.port);
+      if (this.#isStopping) return;
+      const isLoaded = this.#next?.worker === worker;
+      if (refused !== undefined && isLoaded) {
+        this.#endLoading();
+        this.#say(`the gateway rules are refused: ${refused}`);
+        void stopWorker(worker, "SIGTERM");
+        this.#prepareSpare();
+        this.#sayNotStarted(this.#current === undefined ? this.#planRetry() : "");
+      } else if (isLoaded) this.#swap(listeners);
+      else await this.#restorePublished();
+      if (this.#beginsLater) {
+        this.#beginsLater = false;
+        this.begin();
+      }
+    } else this.#swap(listeners);
+  }
+
+  /** The process has exited while the gateway began to send it requests: those are the running one's again. */
+  async #restorePublished(): Promise<void> {
+    const version = this.#current && this.#versions.get(this.#current);
+    const refused = await this.#gateway.publish(version);
+    if (refused !== undefined) this.#say(`the gateway rules are refused: ${refused}`);
   }
 
   /** The process waits for the next change: nothing of the invalid file has run in it. */
@@ -239,10 +308,18 @@ class Watch {
     this.#say(
       `${old === undefined ? "running" : "reloaded"} on http://localhost:${port}${where} in ${Math.round(durationMs)} ms`,
     );
-    if (old !== undefined) void stopWorker(old, "SIGTERM");
+    if (old !== undefined) this.#retire(old, worker);
     this.#types.start();
     this.#reportSchedules();
     this.#options.onOutcome?.();
+  }
+
+  /** Stops the process that another one has replaced. */
+  #retire(old: Worker, next: Worker): void {
+    const version = this.#versions.get(old);
+    if (version === this.#versions.get(next)) void stopWorker(old, "SIGTERM");
+    // Requests that wait in the gateway were admitted by the old rules.
+    else setTimeout(() => void stopWorker(old, "SIGTERM"), findLinger(version));
   }
 
   #noteSchedules(worker: Worker, message: SchedulesMessage): void {
@@ -260,9 +337,14 @@ class Watch {
     if (this.#isStopping) return;
     if (worker === this.#spare) this.#spare = undefined;
     else if (worker === this.#next?.worker) {
+      this.#discardPlace(worker);
       this.#endLoading();
       this.#prepareSpare();
-      if (this.#current === undefined) this.#socket.release();
+      if (this.#current === undefined) {
+        this.#socket.release();
+        // Its port may be that of another program.
+        this.#gateway.forget();
+      }
       this.#sayNotStarted(this.#current === undefined ? this.#planRetry() : "");
     } else if (worker === this.#current) {
       this.#current = undefined;

@@ -8,18 +8,23 @@ import {
   declared,
   formatReport,
   loadDatabases,
+  readServiceRules,
   reportError,
   runDeclaredService,
   type Development,
+  type GatewayPlace,
   type Scheduler,
+  type ServiceRules,
 } from "@platform/service/host";
 import { compileService } from "../language/compile.ts";
 import { findCompileError, registerServiceFiles } from "../language/load-hooks.ts";
 import {
+  isPlaceMessage,
   isRunCommand,
   type DatabaseMessage,
   type FileMessage,
   type RefusedMessage,
+  type RulesMessage,
   type SchedulesMessage,
   type WorkerCommand,
 } from "./messages.ts";
@@ -59,7 +64,10 @@ async function load(): Promise<void> {
       throw new Error(`${file} declares no route and no schedule`);
     }
     const onScheduler = reportSchedules;
-    await runDeclaredService({ folder: dirname(file), isShared: true, onScheduler });
+    const rules = await readServiceRules(declared);
+    const gateway = await askPlace(rules ?? null);
+    const folder = dirname(file);
+    await runDeclaredService({ folder, isShared: true, onScheduler, gateway, rules });
   } catch (error) {
     process.stderr.write(describeFailure(error));
     process.exit(1);
@@ -71,6 +79,18 @@ function describeFailure(error: unknown): string {
   const report = reportError(error);
   if (report.at !== "" || !(error instanceof Error)) return formatReport(report);
   return `${error.stack ?? report.message}\n`;
+}
+
+/** Asks where the gateway reaches this version; rejects if its rules are not accepted. */
+function askPlace(rules: ServiceRules | null): Promise<GatewayPlace | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<GatewayPlace | undefined>();
+  process.on("message", (message: unknown) => {
+    if (!isPlaceMessage(message)) return;
+    if (message.refused === undefined) resolve(message.place);
+    else reject(new Error(`the gateway rules are refused: ${message.refused}`));
+  });
+  process.send?.({ type: "rules", rules } satisfies RulesMessage);
+  return promise;
 }
 
 /** Reports the schedules now and after each change, and runs those that the other side names. */
