@@ -36,7 +36,7 @@ export interface RunOptions {
   folder?: string;
   /** True if the listening socket is shared with other processes of a cluster. */
   isShared?: boolean;
-  /** Where the platform's gateway reaches the service; undefined without one. */
+  /** Port at which the platform's gateway reaches the service; undefined without a gateway. */
   gateway?: GatewayPlace | undefined;
   /** The rules of the service, if they were read already. */
   rules?: ServiceRules | undefined;

@@ -15,7 +15,6 @@ export { retrySchema, statuses } from "./retry.ts";
 export {
   ACCESS_FIELDS,
   checkRules,
-  describeRuleField,
   restrictsAccess,
   type GatewayRules,
   RULE_FIELDS,

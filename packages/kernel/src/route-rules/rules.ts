@@ -123,13 +123,8 @@ const fields = {
 };
 const schema = z.strictObject(fields);
 
-/** Names of the fields, for completion and caps. */
+/** Names of the fields. */
 export const RULE_FIELDS = Object.keys(fields) as readonly (keyof GatewayRules)[];
-
-/** A description of a field; undefined without one. */
-export function describeRuleField(name: keyof GatewayRules): string | undefined {
-  return fields[name].meta()?.description;
-}
 
 /**
  * Checks rules as the gateway does. Fields that require another one may have it in `inherited`, the rules of the project.
@@ -150,7 +145,7 @@ export function checkRules(rules: unknown, inherited: GatewayRules = {}): RulesP
   if (problems.length > 0) return problems;
   const parsed = schema.safeParse(rules);
   if (!parsed.success) return parsed.error.issues.flatMap(describeIssue);
-  return checkTogether(rules as GatewayRules, inherited);
+  return checkTogether(rules, inherited);
 }
 
 function checkTogether(rules: GatewayRules, inherited: GatewayRules): RulesProblem[] {

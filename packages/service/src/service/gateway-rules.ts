@@ -14,7 +14,7 @@ export interface DeclaredRules {
 }
 
 /** A route that has rules of its own, or takes precedence over one that has. */
-export interface EndpointRules extends DeclaredRules {
+interface EndpointRules extends DeclaredRules {
   readonly method: string;
   readonly path: string;
   /** Proof of {@link createProof}, by the position in {@link ServiceRules.endpoints}. */
@@ -56,7 +56,7 @@ export async function readServiceRules(service: Service): Promise<ServiceRules |
     faults.push(`at most ${ENDPOINTS_MAX} routes can have rules of their own at the gateway`);
   }
   if (faults.length > 0) throw new TypeError(faults.join("\n"));
-  // What is sent to the platform is what was checked.
+  // A copy: the code may change its own after the check.
   const base = copy(all?.rules ?? {});
   return {
     service: all && { rules: base, declaredAt: all.declaredAt },

@@ -25,7 +25,7 @@ export interface StartOptions {
   readonly lifecycle: Pick<Lifecycle, "onDrain" | "reportListener" | "stopping">;
   /** True if the listening socket is shared with other processes of a cluster. */
   readonly isShared?: boolean;
-  /** Where the platform's gateway reaches the service; undefined without one. */
+  /** Port at which the platform's gateway reaches the service; undefined without a gateway. */
   readonly gateway?: GatewayPlace | undefined;
   /** The rules of the service, if they were read already. */
   readonly rules?: ServiceRules | undefined;

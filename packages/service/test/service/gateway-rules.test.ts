@@ -17,13 +17,13 @@ route("GET", "/:kind/:id", () => "less specific");
 test("routes with rules are sent with those that take precedence over them, and no others", async () => {
   const rules = await readServiceRules(declared);
   assert.equal(rules?.restricts, false);
-  const sent = rules!.endpoints.map(({ path, restricts }) => [path, restricts]);
+  const sent = rules.endpoints.map(({ path, restricts }) => [path, restricts]);
   assert.deepEqual(sent, [
     ["/notes/new", false],
     ["/notes/:id", true],
   ]);
-  assert.match(rules!.endpoints[1]!.declaredAt, /gateway-rules\.test\.ts:12:1$/);
-  assert.match(rules!.service!.declaredAt, /gateway-rules\.test\.ts:9:1$/);
+  assert.match(rules.endpoints[1]!.declaredAt, /gateway-rules\.test\.ts:12:1$/);
+  assert.match(rules.service!.declaredAt, /gateway-rules\.test\.ts:9:1$/);
 });
 
 test("without the gateway, a route whose rules restrict access admits only programs on this machine", async (context) => {

@@ -87,11 +87,7 @@ export function resolveRoute(
   const text = stringifySorted(config);
   const spec: ResolvedRoute["spec"] = {
     key,
-    prefix: config.prefix,
-    ...(config.host === undefined ? {} : { host: config.host }),
-    ...(config.methods === undefined ? {} : { methods: config.methods }),
-    ...(config.paths === undefined ? {} : { paths: config.paths }),
-    ...(config.variant === undefined ? {} : { variant: config.variant }),
+    ...describePlace(config),
     targets,
     balancer: config.load_balancer ?? "round_robin",
     stripPrefix: config.strip_prefix ?? false,
@@ -135,6 +131,18 @@ export function resolveRoute(
     warnings: guards.warnings,
     targetKeys: targets.map((target) => makeTargetKey(target.url, upstreamTls)),
     fingerprint: createHash("sha256").update(JSON.stringify(spec)).digest("base64url"),
+  };
+}
+
+type Place = Pick<RouteSpec, "prefix" | "host" | "methods" | "paths" | "variant">;
+
+function describePlace({ prefix, host, methods, paths, variant }: RouteConfig): Place {
+  return {
+    prefix,
+    ...(host === undefined ? {} : { host }),
+    ...(methods === undefined ? {} : { methods }),
+    ...(paths === undefined ? {} : { paths }),
+    ...(variant === undefined ? {} : { variant }),
   };
 }
 

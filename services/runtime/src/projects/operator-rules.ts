@@ -52,14 +52,14 @@ export interface OperatorBounds {
 /** Rules within the bounds. */
 export interface BoundRules {
   readonly rules: GatewayRules;
-  /** What the operator's bounds have changed, in words. */
+  /** Changes by the operator's bounds, in words. */
   readonly cuts: readonly string[];
 }
 
 const NO_BOUNDS: OperatorBounds = { fix: {}, cap: {}, forbid: [] };
 
 /** The path of the file. */
-export function getBoundsPath(dataDir: string): string {
+function getBoundsPath(dataDir: string): string {
   return join(dataDir, "gate", "projects.json");
 }
 

@@ -68,7 +68,7 @@ export interface HostedProject {
   readonly ending: AbortSignal;
   /** Its rules at the gateway: each declaration with its place. */
   readonly rules: readonly string[];
-  /** What the operator's bounds have changed of them. */
+  /** Changes of them by the operator's bounds. */
   readonly cuts: readonly string[];
 }
 
@@ -82,7 +82,7 @@ interface Hosted extends HostedProject {
   ended: Promise<void> | undefined;
   rules: readonly string[];
   cuts: readonly string[];
-  /** What the gateway says about its route. */
+  /** Notes about its routes at the gateway. */
   routeNotes: readonly string[];
   /** The version that requests are sent to; undefined until there is one. */
   version: GatewayVersion | undefined;
