@@ -21,13 +21,11 @@ export type { ScheduleReport } from "./schedule/report.ts";
 export type { Development } from "./service/service.ts";
 export type { Scheduler } from "./schedule/scheduler.ts";
 export {
-  formatProof,
   readServiceRules,
   type DeclaredRules,
   type ServiceRules,
 } from "./service/gateway-rules.ts";
 export type { GatewayPlace } from "./service/start-service.ts";
-export { PROOF_FIELD } from "./http/served-route.ts";
 export { checkTiming } from "./schedule/schedule.ts";
 
 /** Options of {@link runDeclaredService}. */

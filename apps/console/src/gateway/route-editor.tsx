@@ -202,9 +202,12 @@ function isSettings(value: unknown): value is Settings {
 }
 
 // While it is typed, a name can have any type.
-function safeNameOf({ host, prefix, methods }: Settings): string {
+function safeNameOf({ host, prefix, methods, variant }: Settings): string {
   const list = Array.isArray(methods) ? { methods: methods.map(String) } : {};
-  const own = typeof host === "string" ? { host } : {};
+  const own = {
+    ...(typeof host === "string" ? { host } : {}),
+    ...(typeof variant === "string" ? { variant } : {}),
+  };
   return nameOf({ prefix: typeof prefix === "string" ? prefix : "", ...own, ...list } as Route);
 }
 

@@ -42,12 +42,12 @@ export function readSpan(): Span {
 /** Loads the figures of a route in a span. */
 export function useRouteFigures(route: Route, span: Span): RouteFigures {
   const { ms, step, everyMs } = SPANS[span];
-  const { prefix, host, methods } = route;
+  const { prefix, host, methods, variant } = route;
   const loaded = useLoad(
     `series ${nameOf(route)} ${span}`,
     async () => {
       const from = Date.now() - ms;
-      const query = { prefix, host, methods: methods?.join(","), from, step };
+      const query = { prefix, host, methods: methods?.join(","), variant, from, step };
       return await callService<RouteSeries>("gate", withQuery("/admin/route-series", query));
     },
     everyMs,

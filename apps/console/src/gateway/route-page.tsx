@@ -40,6 +40,8 @@ import {
   leaving,
   loadRoutes,
   nameOf,
+  placeOf,
+  projectOf,
   routePath,
   settingsOf,
   type Route,
@@ -62,7 +64,7 @@ export function RoutePage({ name, tab }: { name: string; tab: string }) {
       {(routes) => {
         const route = routes.find((one) => nameOf(one) === name);
         // While it is edited, the route may be renamed or deleted elsewhere: the editor says so.
-        if (tab === "edit") {
+        if (tab === "edit" && (route === undefined || projectOf(route) === undefined)) {
           return <Editing key={name} name={name} route={route} />;
         }
         if (route === undefined) return <MissingRoute name={name} />;
@@ -105,20 +107,25 @@ function RouteView({ route, tab, of }: { route: Route; tab: string; of: Loaded<R
   const name = nameOf(route);
   const { source, targets, canary } = route.status;
   const editPath = routePath(route, "edit");
-  useCommands([
-    {
-      label: t("Edit {name}", { name }),
-      key: "e",
-      icon: "edit",
-      run: () => navigate(editPath),
-    },
-    {
-      label: t("Delete {name}", { name }),
-      icon: "trash",
-      needs: CHANGE,
-      run: () => setDeleting(true),
-    },
-  ]);
+  const project = projectOf(route);
+  useCommands(
+    project === undefined
+      ? [
+          {
+            label: t("Edit {name}", { name }),
+            key: "e",
+            icon: "edit",
+            run: () => navigate(editPath),
+          },
+          {
+            label: t("Delete {name}", { name }),
+            icon: "trash",
+            needs: CHANGE,
+            run: () => setDeleting(true),
+          },
+        ]
+      : [],
+  );
   return (
     <Split
       pane={
@@ -141,31 +148,17 @@ function RouteView({ route, tab, of }: { route: Route; tab: string; of: Loaded<R
           </>
         }
         actions={
-          <>
-            <a class="btn sm" href={href(logPath(route))}>
-              {t("Log")}
-            </a>
-            <a class="btn sm" href={href(editPath)}>
-              {t("Edit")}
-              <kbd>e</kbd>
-            </a>
-            <Menu
-              label={t("More actions")}
-              items={[
-                {
-                  label: t("Delete the route…"),
-                  isBad: true,
-                  needs: CHANGE,
-                  onClick: () => setDeleting(true),
-                },
-              ]}
-            />
-          </>
+          <RouteActions
+            route={route}
+            isReadOnly={project !== undefined}
+            onDelete={() => setDeleting(true)}
+          />
         }
       >
         <span class="i3">{route.host}</span>
-        {route.prefix}
+        {placeOf(route)}
       </Title>
+      {project !== undefined && <ProjectNote project={project} place={route.declared_at} />}
       <Tabs
         label={t("Route")}
         tabs={[
@@ -186,6 +179,50 @@ function RouteView({ route, tab, of }: { route: Route; tab: string; of: Loaded<R
       )}
       {isDeleting && <DeleteRoute route={route} onClose={() => setDeleting(false)} />}
     </Split>
+  );
+}
+
+function RouteActions(props: { route: Route; isReadOnly: boolean; onDelete: () => void }) {
+  const { route, isReadOnly, onDelete } = props;
+  return (
+    <>
+      <a class="btn sm" href={href(logPath(route))}>
+        {t("Log")}
+      </a>
+      {!isReadOnly && (
+        <>
+          <a class="btn sm" href={href(routePath(route, "edit"))}>
+            {t("Edit")}
+            <kbd>e</kbd>
+          </a>
+          <Menu
+            label={t("More actions")}
+            items={[
+              {
+                label: t("Delete the route…"),
+                isBad: true,
+                needs: CHANGE,
+                onClick: onDelete,
+              },
+            ]}
+          />
+        </>
+      )}
+    </>
+  );
+}
+
+/** The next version of the project would replace a change made here. */
+function ProjectNote({ project, place }: { project: string; place: string | undefined }) {
+  return (
+    <p class="banner" role="status">
+      {place === undefined
+        ? t("The project {project} sets this route; it cannot be changed here.", { project })
+        : t("The project {project} sets this route in {place}; it cannot be changed here.", {
+            project,
+            place,
+          })}
+    </p>
   );
 }
 

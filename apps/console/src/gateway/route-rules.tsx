@@ -21,6 +21,8 @@ const HIDDEN = new Set([
   "targets",
   "targets_weighted",
   "status",
+  "variant",
+  "declared_at",
   "canary_auto_promote",
   "canary_promote_step",
   "canary_promote_sec",
@@ -84,7 +86,7 @@ export function RouteRules({ route }: { route: Route }) {
     ([name]) => !HIDDEN.has(name) && !toldNames.has(name),
   );
   return (
-    <Section title={t("Active rules")} note={route.status.source}>
+    <Section title={t("Active rules")} note={route.declared_at ?? route.status.source}>
       {told.length + others.length === 0 && <p class="i2">{t("None: every default applies.")}</p>}
       <Facts>
         {told.map(({ term, text }) => (

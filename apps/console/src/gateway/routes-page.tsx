@@ -10,7 +10,7 @@ import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
 import { RollBack } from "./canary.tsx";
 import { RouteState } from "./route-state.tsx";
-import { CHANGE, loadRoutes, nameOf, NEW_ROUTE, routePath, type Route } from "./routes.ts";
+import { CHANGE, loadRoutes, nameOf, NEW_ROUTE, placeOf, routePath, type Route } from "./routes.ts";
 
 const EVERY_MS = 2_000;
 
@@ -53,7 +53,7 @@ export function RoutesPage() {
                   render: (route) => (
                     <a class="mono" href={href(routePath(route))}>
                       <span class="i3">{route.host}</span>
-                      {route.prefix}
+                      {placeOf(route)}
                     </a>
                   ),
                 },

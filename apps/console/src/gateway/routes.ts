@@ -20,9 +20,20 @@ export type Canary = NonNullable<Route["status"]["canary"]>;
 /** A route; other members are its settings. */
 export type Route = Answer<"gate", "GET /routes">[number] & { [setting: string]: unknown };
 
-/** Name of a route: host and prefix, and its methods if it has some. */
-export function nameOf({ host = "", prefix, methods }: Route): string {
-  return host + prefix + (methods === undefined ? "" : ` ${methods.join(",")}`);
+/** Name of a route: host and prefix, and its methods and variant if it has some. */
+export function nameOf({ host = "", prefix, methods, variant }: Route): string {
+  const list = methods === undefined ? "" : ` ${methods.join(",")}`;
+  return host + prefix + list + (variant === undefined ? "" : ` #${variant}`);
+}
+
+/** Path and methods of a route, as people tell it from others of its host. */
+export function placeOf({ prefix, methods = [], variant, paths = [] }: Route): string {
+  return variant === undefined ? prefix : `${paths[0] ?? prefix} ${methods.join(",")}`;
+}
+
+/** The project that sets a route, which is changed there and not here; undefined for other routes. */
+export function projectOf({ registered_by: origin = "" }: Route): string | undefined {
+  return /^project-(.+)$/.exec(origin)?.[1];
 }
 
 /** Path of a route's page. */
@@ -98,10 +109,11 @@ export async function saveRoute(
 export const leaving = signal<ReadonlySet<string>>(new Set());
 
 /** Removes a route. */
-export async function deleteRoute({ prefix, host, methods }: Route): Promise<void> {
+export async function deleteRoute({ prefix, host, methods, variant }: Route): Promise<void> {
   const query = new URLSearchParams({ prefix });
   if (host !== undefined) query.set("host", host);
   if (methods !== undefined) query.set("methods", methods.join(","));
+  if (variant !== undefined) query.set("variant", variant);
   await send(api("gate", `/routes?${query.toString()}`), { method: "DELETE" });
 }
 

@@ -25,7 +25,8 @@ import { Call, type CallContext } from "./call.ts";
 import { collectBody, streamBody } from "./collect-body.ts";
 import type { RequestObserver } from "./observer.ts";
 import { sendResult, type ResultContext } from "./send-result.ts";
-import { PROOF_FIELD, type ServedRoute } from "./served-route.ts";
+import { PROOF_FIELD } from "./proof.ts";
+import type { ServedRoute } from "./served-route.ts";
 import type { Sockets } from "./sockets.ts";
 
 /** Details of errors in answers, during development. */

@@ -2,9 +2,6 @@
 import type { HttpMetrics, HttpSeries } from "@platform/kernel/metrics";
 import type { RouteDefinition, RouteOptions } from "./definition.ts";
 
-/** Field of requests in which the gateway sends {@link ServedRoute.proof}; it replaces the client's. */
-export const PROOF_FIELD = "Platform-Rules";
-
 /** Bounds that routes inherit. */
 export interface RouteDefaults {
   readonly bodyBytesMax: number;

@@ -1,6 +1,7 @@
 // Rules of a service for the platform's gateway, as it sends them to the platform, and the requests that may do without.
 import type { GatewayRules } from "@platform/kernel/route-rules";
 import type { RouteDefinition } from "../http/definition.ts";
+import { formatProof } from "../http/proof.ts";
 import { parsePath, type Segment } from "../route/path.ts";
 import type { Service } from "./service.ts";
 
@@ -17,7 +18,7 @@ export interface DeclaredRules {
 interface EndpointRules extends DeclaredRules {
   readonly method: string;
   readonly path: string;
-  /** Proof of {@link createProof}, by the position in {@link ServiceRules.endpoints}. */
+  /** True if its requests need the proof for its position in {@link ServiceRules.endpoints}. */
   readonly restricts: boolean;
 }
 
@@ -69,9 +70,17 @@ export async function readServiceRules(service: Service): Promise<ServiceRules |
   };
 }
 
-/** The value of requests to which the gateway has applied the rules of an endpoint, or with -1 those for all routes. */
-export function formatProof(secret: string, index: number): string {
-  return `${secret}.${index}`;
+/** The declarations for people: `main.service.ts:2:1: GET /notes: ip_allowlist`. Built programs have no positions. */
+export function listDeclared({ service, endpoints }: ServiceRules): string[] {
+  const named = [
+    ...(service === undefined ? [] : [{ subject: "all routes", ...service }]),
+    ...endpoints.map((one) => ({ subject: `${one.method} ${one.path}`, ...one })),
+  ];
+  return named.flatMap(({ subject, declaredAt, rules }) => {
+    const fields = Object.keys(rules);
+    const place = declaredAt === "" ? "" : `${declaredAt}: `;
+    return fields.length === 0 ? [] : [`${place}${subject}: ${fields.join(", ")}`];
+  });
 }
 
 /** Returns the proof that requests of a route need; undefined if its rules do not restrict access. */

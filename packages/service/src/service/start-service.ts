@@ -11,7 +11,12 @@ import { Sockets } from "../http/sockets.ts";
 import { LeaseTable } from "../schedule/lease-table.ts";
 import { claimReplica, createReplica, type Replica } from "@platform/kernel/files";
 import { Scheduler } from "../schedule/scheduler.ts";
-import { createProofs, readServiceRules, type ServiceRules } from "./gateway-rules.ts";
+import {
+  createProofs,
+  listDeclared,
+  readServiceRules,
+  type ServiceRules,
+} from "./gateway-rules.ts";
 import { createOwnPaths } from "./own-paths.ts";
 import type { Service } from "./service.ts";
 import type { Telemetry } from "./telemetry.ts";
@@ -177,15 +182,14 @@ function warnOfRules({ service, telemetry, rules, gateway }: StartOptions): void
   const { settings, environment } = service;
   if (rules === undefined || gateway !== undefined || environment.inMemory) return;
   const { log } = telemetry;
-  const declared = [...(rules.service === undefined ? [] : [rules.service]), ...rules.endpoints];
-  const positions = declared.map(({ declaredAt }) => declaredAt);
+  const declared = listDeclared(rules);
   if (settings.gateway === "external") {
-    log.info("the gateway rules of this service are those of another gateway", { positions });
+    log.info("the gateway rules of this service are those of another gateway", { declared });
     return;
   }
   const restricts = rules.restricts || rules.endpoints.some((one) => one.restricts);
   log.warn("the gateway rules of this service are not applied: there is no gateway", {
-    positions,
+    declared,
     effect: restricts
       ? "routes whose rules restrict access admit only programs on this machine"
       : "there are no rate limits, no response cache and no CORS fields",

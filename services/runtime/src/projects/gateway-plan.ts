@@ -1,12 +1,28 @@
 // The routes of a project at the gateway: one for all paths of its host, and one for each endpoint with rules of its own.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { GatewayRules } from "@platform/kernel/route-rules";
-import { formatProof, PROOF_FIELD, type ServiceRules } from "@platform/service/host";
+import { formatProof, PROOF_FIELD } from "@platform/service/rules";
 import type { GatewayVersion } from "../watch/messages.ts";
+import type { BoundRules } from "./operator-rules.ts";
 
 /** Routes to register, and what the operator's bounds have changed. */
 export interface GatewayPlan {
   readonly routes: readonly object[];
   readonly cuts: readonly string[];
+}
+
+/** File of the operator's bounds in the data folder. */
+const BOUNDS_FILE = join("gate", "projects.json");
+
+type Bind = (rules: GatewayRules) => BoundRules;
+
+interface Bindable {
+  subject: string;
+  declaredAt: string;
+  given: GatewayRules;
+  /** The part of `given` that is declared there. */
+  own: GatewayRules;
 }
 
 /** Options of {@link planRoutes}. */
@@ -24,15 +40,17 @@ export interface PlanOptions {
 export async function planRoutes(options: PlanOptions): Promise<GatewayPlan> {
   const { name, host, dataDir, version } = options;
   const { rules, secret } = version;
-  // Loads the schema of the rules.
-  const { applyBounds, readBounds } = await import("./operator-rules.ts");
-  const bounds = readBounds(dataDir, name);
+  const path = join(dataDir, BOUNDS_FILE);
+  const bind = rules === null && !existsSync(path) ? bindNothing : await createBinder(path, name);
   const cuts = new Set<string>();
-  const bind = (subject: string, declaredAt: string, given: GatewayRules): object => {
+  const bound = ({ subject, declaredAt, given, own }: Bindable): object => {
     try {
-      const bound = applyBounds(given, bounds);
-      for (const cut of bound.cuts) cuts.add(formatRule(subject, declaredAt, cut));
-      return bound.rules;
+      const result = bind(given);
+      for (const { field, text } of result.cuts) {
+        // Inherited ones are those of the declaration for all routes.
+        if (Object.hasOwn(own, field)) cuts.add(formatRule(subject, declaredAt, text));
+      }
+      return result.rules;
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       throw new Error(formatRule(subject, declaredAt, reason), { cause: error });
@@ -49,31 +67,26 @@ export async function planRoutes(options: PlanOptions): Promise<GatewayPlan> {
       : { request_headers: { set: { [PROOF_FIELD]: formatProof(secret, index) } } }),
   });
   const { rules: base = {}, declaredAt = "" } = rules?.service ?? {};
-  const all = bind("gateway", declaredAt, base);
+  const all = bound({ subject: "gateway", declaredAt, given: base, own: base });
   const routes: object[] = [{ method: "*", path: "/*", ...build(-1, declaredAt, all) }];
   for (const [index, endpoint] of (rules?.endpoints ?? []).entries()) {
     const { method, path } = endpoint;
     const subject = `gateway of ${method} ${path}`;
-    const own = bind(subject, endpoint.declaredAt, { ...base, ...endpoint.rules });
-    const route = build(index, endpoint.declaredAt, own);
+    const { declaredAt: at, rules: own } = endpoint;
+    const given = { ...base, ...own };
+    const route = build(index, at, bound({ subject, declaredAt: at, given, own }));
     routes.push({ method, path, variant: `${method} ${path}`, ...route });
   }
   return { routes, cuts: [...cuts] };
 }
 
-/** The rules of a version for people: each declaration with its place. */
-export function describeRules(rules: ServiceRules | null): string[] {
-  if (rules === null) return [];
-  const { service, endpoints } = rules;
-  const own = endpoints.filter((one) => Object.keys(one.rules).length > 0);
-  return [
-    ...(service === undefined
-      ? []
-      : [formatRule("gateway", service.declaredAt, Object.keys(service.rules).join(", "))]),
-    ...own.map(({ method, path, declaredAt, rules: fields }) =>
-      formatRule(`gateway of ${method} ${path}`, declaredAt, Object.keys(fields).join(", ")),
-    ),
-  ];
+const bindNothing: Bind = (rules) => ({ rules, cuts: [] });
+
+// Loads the schema of the rules, which a platform without rules does not need.
+async function createBinder(path: string, name: string): Promise<Bind> {
+  const { applyBounds, readBounds } = await import("./operator-rules.ts");
+  const bounds = readBounds(path, name);
+  return (rules) => applyBounds(rules, bounds);
 }
 
 function formatRule(subject: string, declaredAt: string, text: string): string {

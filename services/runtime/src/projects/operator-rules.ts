@@ -1,7 +1,6 @@
 // The operator's bounds for gateway rules of projects (`gate/projects.json` in the data folder): values that are fixed, highest
 // values, and fields that projects must not set.
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import {
   ACCESS_FIELDS,
   checkRules,
@@ -53,19 +52,13 @@ export interface OperatorBounds {
 export interface BoundRules {
   readonly rules: GatewayRules;
   /** Changes by the operator's bounds, in words. */
-  readonly cuts: readonly string[];
+  readonly cuts: readonly { readonly field: string; readonly text: string }[];
 }
 
 const NO_BOUNDS: OperatorBounds = { fix: {}, cap: {}, forbid: [] };
 
-/** The path of the file. */
-function getBoundsPath(dataDir: string): string {
-  return join(dataDir, "gate", "projects.json");
-}
-
 /** Reads the bounds for a project. Throws an explanation of an invalid file: it must not open what it was to close. */
-export function readBounds(dataDir: string, name: string): OperatorBounds {
-  const path = getBoundsPath(dataDir);
+export function readBounds(path: string, name: string): OperatorBounds {
   if (!existsSync(path)) return NO_BOUNDS;
   const { all = {}, projects = {} } = parseBounds(path);
   const own = Object.hasOwn(projects, name) ? projects[name]! : {};
@@ -94,35 +87,49 @@ function parseBounds(path: string): z.output<typeof fileSchema> {
  * Applies the bounds to the rules of a project or a route. Throws if they forbid a rule that restricts access: without it, the
  * route would be open to others.
  */
-export function applyBounds(given: GatewayRules, { fix, cap, forbid }: OperatorBounds): BoundRules {
+export function applyBounds(given: GatewayRules, bounds: OperatorBounds): BoundRules {
   const rules: Record<string, unknown> = {};
-  const cuts: string[] = [];
-  for (const [name, value] of Object.entries(given)) {
-    const highest = cap[name];
-    if (Object.hasOwn(fix, name)) {
-      const fixed = fix[name as keyof GatewayRules];
-      if (JSON.stringify(fixed) === JSON.stringify(value)) continue;
-      cuts.push(`${name} is ${JSON.stringify(fixed)}, not ${JSON.stringify(value)}: it is fixed`);
-    } else if (forbid.includes(name)) {
-      if ((ACCESS_FIELDS as readonly string[]).includes(name)) {
-        throw new Error(`the operator of the platform forbids ${name} in rules of projects`);
-      }
-      cuts.push(`${name} has no effect: it is forbidden`);
-    } else if (highest !== undefined && typeof value === "number" && exceeds(value, highest)) {
-      rules[name] = highest;
-      cuts.push(`${name} is ${highest}, not ${value}: the highest value`);
-    } else rules[name] = value;
+  const cuts: { field: string; text: string }[] = [];
+  for (const [field, value] of Object.entries(given)) {
+    const { kept, cut } = bindField(field, value, bounds);
+    if (kept !== undefined) rules[field] = kept;
+    if (cut !== undefined) cuts.push({ field, text: `${field} ${cut}` });
   }
-  Object.assign(rules, fix);
+  Object.assign(rules, bounds.fix);
   // Fields without the one that they belong to.
   for (const { path } of checkRules(rules)) {
-    const name = String(path[0]);
-    if (!Object.hasOwn(rules, name) || (ACCESS_FIELDS as readonly string[]).includes(name))
-      continue;
-    delete rules[name];
-    cuts.push(`${name} has no effect: the field that it requires has none`);
+    const field = String(path[0]);
+    if (!Object.hasOwn(rules, field) || isAccess(field)) continue;
+    delete rules[field];
+    cuts.push({ field, text: `${field} has no effect: the field that it requires has none` });
   }
   return { rules, cuts };
+}
+
+function bindField(
+  field: string,
+  value: unknown,
+  { fix, cap, forbid }: OperatorBounds,
+): { kept?: unknown; cut?: string } {
+  if (Object.hasOwn(fix, field)) {
+    const [fixed, own] = [fix[field as keyof GatewayRules], value].map((one) =>
+      JSON.stringify(one),
+    );
+    return fixed === own ? {} : { cut: `is ${fixed}, not ${own}: it is fixed` };
+  }
+  if (forbid.includes(field)) {
+    if (!isAccess(field)) return { cut: "has no effect: it is forbidden" };
+    throw new Error(`the operator of the platform forbids ${field} in rules of projects`);
+  }
+  const highest = Object.hasOwn(cap, field) ? cap[field] : undefined;
+  if (highest === undefined || typeof value !== "number" || !exceeds(value, highest)) {
+    return { kept: value };
+  }
+  return { kept: highest, cut: `is ${highest}, not ${value}: the highest value` };
+}
+
+function isAccess(field: string): boolean {
+  return (ACCESS_FIELDS as readonly string[]).includes(field);
 }
 
 // For the gateway, 0 is the same as no value.

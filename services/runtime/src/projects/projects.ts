@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
+import { listDeclared } from "@platform/service/rules";
 import { ApiError } from "../client/api-client.ts";
 import { removeApplication } from "../client/application.ts";
 import type { Target } from "../client/target.ts";
@@ -24,7 +25,7 @@ import {
 } from "../watch/messages.ts";
 import { createProjectEntry, describeProtocol, formatOrigin, getCredentialsPath } from "./entry.ts";
 import { readEnvironmentFile, selectInherited } from "./environment.ts";
-import { describeRules, planRoutes, type GatewayPlan, type PlanOptions } from "./gateway-plan.ts";
+import { planRoutes, type GatewayPlan, type PlanOptions } from "./gateway-plan.ts";
 import { publishRoutes, withdrawRoute } from "./gateway-route.ts";
 import { getProjectData, readRecords, writeRecords, type ProjectRecord } from "./records.ts";
 import { TAKEN_NAMES } from "./taken-names.ts";
@@ -299,7 +300,7 @@ export class Projects {
     Object.assign(hosted, {
       version,
       cuts,
-      rules: describeRules(version.rules),
+      rules: version.rules === null ? [] : listDeclared(version.rules),
       routeNotes: notes,
     });
     for (const note of [...notes, ...cuts]) logger.warn(note, { part: name });

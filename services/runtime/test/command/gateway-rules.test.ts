@@ -193,8 +193,8 @@ test("rules apply to the routes that they are declared for, the route's before t
   assert.equal(allowed.headers["access-control-allow-origin"], origin);
   const listed = (await list()).find(({ name }) => name === "shop");
   assert.equal(listed?.rules.length, 5, JSON.stringify(listed));
-  assert.match(listed.rules[0]!, /main\.service\.ts:2:1: gateway: rate_limit_rpm, auth$/);
-  assert.match(listed.rules[1]!, /main\.service\.ts:3:1: gateway of GET \/status: auth, rate/);
+  assert.match(listed.rules[0]!, /^main\.service\.ts:2:1: all routes: rate_limit_rpm, auth$/);
+  assert.match(listed.rules[1]!, /^main\.service\.ts:3:1: GET \/status: auth, rate/);
 });
 
 test("tokens of another audience or scope open nothing, and no field of the client avoids a rule", async () => {

@@ -311,6 +311,10 @@ export const SERVICES: Readonly<Record<string, string>> = {
   "{n} of {all} targets out": "{n} von {all} Zielen ausgefallen",
   "The gateway has no route {name}.": "Das Gateway hat keine Route {name}.",
   "Edit {name}": "{name} bearbeiten",
+  "The project {project} sets this route in {place}; it cannot be changed here.":
+    "Das Projekt {project} setzt diese Route in {place}; hier ist sie nicht änderbar.",
+  "The project {project} sets this route; it cannot be changed here.":
+    "Das Projekt {project} setzt diese Route; hier ist sie nicht änderbar.",
   "from the configuration file": "aus der Konfigurationsdatei",
   "Delete the route…": "Route löschen…",
   ejected: "ausgeschlossen",
