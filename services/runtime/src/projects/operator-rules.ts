@@ -1,6 +1,7 @@
 // The operator's bounds for gateway rules of projects (`gate/projects.json` in the data folder): values that are fixed, highest
 // values, and fields that projects must not set.
 import { existsSync, readFileSync } from "node:fs";
+import { ConfigError, JsonSyntaxError, parseJson, validateJson } from "@platform/kernel/config";
 import {
   ACCESS_FIELDS,
   checkRules,
@@ -70,17 +71,16 @@ export function readBounds(path: string, name: string): OperatorBounds {
 }
 
 function parseBounds(path: string): z.output<typeof fileSchema> {
-  const invalid = (reason: string): Error => new Error(`${formatFolder(path)}: ${reason}`);
-  let document: unknown;
+  const name = formatFolder(path);
   try {
-    document = JSON.parse(readFileSync(path, "utf8"));
+    const result = validateJson(fileSchema, parseJson(readFileSync(path, "utf8")), { name });
+    if (result.ok) return result.value;
+    throw new ConfigError(result.problems);
   } catch (error) {
-    throw invalid((error as Error).message);
+    if (!(error instanceof JsonSyntaxError)) throw error;
+    const { line, column } = error.position;
+    throw new Error(`${name}:${line}:${column}: ${error.message}`, { cause: error });
   }
-  const parsed = fileSchema.safeParse(document);
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  throw invalid(`${issue!.path.join(".")}: ${issue!.message}`);
 }
 
 /**

@@ -303,7 +303,7 @@ export route GET /out { return "out"; }
   await waitForLog(/gateway of GET \/guarded: the operator of the platform forbids policy/, from);
   writeFileSync(bounds, "{");
   writeProject("moving", guarded("gateway", 7));
-  await waitForLog(/the gateway rules are refused: .*projects\.json: /, from);
+  await waitForLog(/the gateway rules are refused: .*gate\/projects\.json:1:2: /, from);
   assert.equal((await ask("moving", "/guarded")).text, "version 4");
   writeFileSync(bounds, "{}");
   writeProject("moving", guarded("gateway", 8));
