@@ -21,6 +21,7 @@ export type { ScheduleReport } from "./schedule/report.ts";
 export type { Development } from "./service/service.ts";
 export type { Scheduler } from "./schedule/scheduler.ts";
 export {
+  GatewayRulesError,
   readServiceRules,
   type DeclaredRules,
   type ServiceRules,

@@ -23,6 +23,7 @@ const HIDDEN = new Set([
   "status",
   "variant",
   "declared_at",
+  "cache_version",
   "canary_auto_promote",
   "canary_promote_step",
   "canary_promote_sec",

@@ -7,6 +7,14 @@ import type { Service } from "./service.ts";
 
 const ENDPOINTS_MAX = 1_000;
 
+/** Rules that are wrong, or not accepted; the message names the place of each declaration. */
+export class GatewayRulesError extends TypeError {
+  constructor(message: string) {
+    super(message);
+    this.name = "GatewayRulesError";
+  }
+}
+
 /** Rules and the place of their declaration. */
 export interface DeclaredRules {
   readonly rules: GatewayRules;
@@ -32,7 +40,7 @@ export interface ServiceRules {
 }
 
 /**
- * Reads and checks the rules; undefined if there are none. Throws a TypeError that names each fault with the position of the
+ * Reads and checks the rules; undefined if there are none. Throws a GatewayRulesError that names each fault with the position of the
  * declaration. The schema is loaded by services with rules only.
  */
 export async function readServiceRules(service: Service): Promise<ServiceRules | undefined> {
@@ -56,7 +64,7 @@ export async function readServiceRules(service: Service): Promise<ServiceRules |
   if (endpoints.length > ENDPOINTS_MAX) {
     faults.push(`at most ${ENDPOINTS_MAX} routes can have rules of their own at the gateway`);
   }
-  if (faults.length > 0) throw new TypeError(faults.join("\n"));
+  if (faults.length > 0) throw new GatewayRulesError(faults.join("\n"));
   // A copy: the code may change its own after the check.
   const base = copy(all?.rules ?? {});
   return {

@@ -20,6 +20,7 @@ export const ROUTE_FIELDS = {
   "paths[]": "nothing",
   variant: "nothing",
   registered_by: "nothing",
+  cache_version: "nothing",
   declared_at: "nothing",
   target: "address",
   "targets[]": "address",

@@ -76,6 +76,9 @@ const routeFields = {
   registered_by: unset(text(256)).meta({
     description: "service whose registration created the route; a new one replaces it",
   }),
+  cache_version: unset(text(64)).meta({
+    description: "keeps stored responses of the route apart from those with another value",
+  }),
   declared_at: unset(text(1_024)).meta({
     description:
       "`file:line:column` in the project that has registered the route, where it is changed",
@@ -250,6 +253,7 @@ export interface RouteConfig
   readonly paths?: readonly string[];
   readonly variant?: string;
   readonly registered_by?: string;
+  readonly cache_version?: string;
   readonly declared_at?: string;
   readonly target?: string;
   readonly targets?: readonly string[];

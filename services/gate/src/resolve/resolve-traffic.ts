@@ -85,6 +85,7 @@ export function resolveTraffic(
               ...(config.cache_ignore_cookies ?? []),
               ...(config.sticky === undefined ? [] : [config.sticky.cookie]),
             ],
+            ...(config.cache_version === undefined ? {} : { version: config.cache_version }),
           },
         }),
     ...(mirror === undefined

@@ -146,6 +146,8 @@ export interface CacheSpec {
   keyCookies: readonly string[];
   /** Names of cookies that do not matter; `*` at the end stands for any rest. */
   ignoredCookies: readonly string[];
+  /** Responses of other versions are not used; absent: there are no versions. */
+  version?: string;
 }
 
 /** Settings of all optional steps. */

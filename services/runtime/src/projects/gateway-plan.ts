@@ -1,4 +1,5 @@
 // The routes of a project at the gateway: one for all paths of its host, and one for each endpoint with rules of its own.
+import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { GatewayRules } from "@platform/kernel/route-rules";
@@ -61,6 +62,8 @@ export async function planRoutes(options: PlanOptions): Promise<GatewayPlan> {
     access_log: true,
     auth: { type: "none" },
     ...given,
+    // Stored responses were admitted by the rules of their time.
+    ...("cache_ttl_seconds" in given ? { cache_version: hash(secret) } : {}),
     ...(declaredAt === "" ? {} : { declared_at: declaredAt }),
     ...(rules === null
       ? {}
@@ -87,6 +90,10 @@ async function createBinder(path: string, name: string): Promise<Bind> {
   const { applyBounds, readBounds } = await import("./operator-rules.ts");
   const bounds = readBounds(path, name);
   return (rules) => applyBounds(rules, bounds);
+}
+
+function hash(secret: string): string {
+  return createHash("sha256").update(secret).digest("base64url").slice(0, 16);
 }
 
 function formatRule(subject: string, declaredAt: string, text: string): string {

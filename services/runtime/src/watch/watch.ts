@@ -319,7 +319,7 @@ class Watch {
     const version = this.#versions.get(old);
     if (version === this.#versions.get(next)) void stopWorker(old, "SIGTERM");
     // Requests that wait in the gateway were admitted by the old rules.
-    else setTimeout(() => void stopWorker(old, "SIGTERM"), findLinger(version));
+    else setTimeout(() => void stopWorker(old, "SIGTERM"), findLinger(version)).unref();
   }
 
   #noteSchedules(worker: Worker, message: SchedulesMessage): void {

@@ -7,6 +7,7 @@ import "@platform/service";
 import {
   declared,
   formatReport,
+  GatewayRulesError,
   loadDatabases,
   readServiceRules,
   reportError,
@@ -76,6 +77,8 @@ async function load(): Promise<void> {
 
 /** An error of this package, such as an invalid setting, has no frame of the author. */
 function describeFailure(error: unknown): string {
+  // It names the places itself.
+  if (error instanceof GatewayRulesError) return `${error.message}\n`;
   const report = reportError(error);
   if (report.at !== "" || !(error instanceof Error)) return formatReport(report);
   return `${error.stack ?? report.message}\n`;
@@ -87,7 +90,7 @@ function askPlace(rules: ServiceRules | null): Promise<GatewayPlace | undefined>
   process.on("message", (message: unknown) => {
     if (!isPlaceMessage(message)) return;
     if (message.refused === undefined) resolve(message.place);
-    else reject(new Error(`the gateway rules are refused: ${message.refused}`));
+    else reject(new GatewayRulesError(`the gateway rules are refused: ${message.refused}`));
   });
   process.send?.({ type: "rules", rules } satisfies RulesMessage);
   return promise;

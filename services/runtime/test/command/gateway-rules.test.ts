@@ -263,6 +263,16 @@ test("a rule that moves between gateway and code leaves no gap under load, and n
   assert.ok(requests > 100, String(requests));
 });
 
+test("a response that was stored by other rules is not used", async () => {
+  const write = (seconds: number, text: string): string =>
+    `export route GET /now gateway { cache_ttl_seconds: ${seconds} } { return "${text}"; }\n`;
+  await addProject("cached", write(60, "first"));
+  assert.equal((await ask("cached", "/now")).text, "first");
+  assert.equal((await ask("cached", "/now")).headers["x-cache"], "HIT");
+  writeProject("cached", write(50, "second"));
+  await waitFor(async () => (await ask("cached", "/now")).text === "second");
+});
+
 test("refused rules keep the running version, and the log says why and where", async () => {
   const from = sizeOfLog();
   const wrong = guarded("gateway", 5).replace("{ policy:", '{ host: "a.example", policy:');

@@ -68,14 +68,14 @@ class CacheStep implements Step {
   readonly #isJudgedElsewhere: boolean;
 
   constructor(spec: RouteSpec, { cache }: StepParts) {
-    const { ttlMs, methods } = spec.steps.cache!;
+    const { ttlMs, methods, version } = spec.steps.cache!;
     this.#credentials = new CredentialReader(spec.steps.cache!, spec);
     this.#cache = cache.responses;
     this.#store = cache.store;
     this.#flights = cache.flights;
     this.#keys = cache.keys;
     this.#detached = cache.detached;
-    this.#routeKey = spec.key;
+    this.#routeKey = version === undefined ? spec.key : `${spec.key} ${version}`;
     this.#ttlMs = ttlMs;
     this.#hasHead = methods.includes("HEAD") || methods.includes("GET");
     this.#isJudgedElsewhere = spec.auth.type === "forward";
