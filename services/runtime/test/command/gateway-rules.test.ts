@@ -167,7 +167,8 @@ export route POST /items gateway {
 
 test("rules apply to the routes that they are declared for, the route's before the project's", async () => {
   await addProject("shop", SHOP);
-  await addProject("plain", "export route GET /free { return 1; }\n");
+  const pid = "export route GET /pid { return process.pid; }\n";
+  await addProject("plain", `export route GET /free { return 1; }\n${pid}`);
   assert.equal(await readStatus("plain", "/free"), 200);
   const token = sign({ scope: "shop:use" });
   const authorization = `Bearer ${token}`;
@@ -261,6 +262,14 @@ test("a rule that moves between gateway and code leaves no gap under load, and n
   await Promise.all(loads);
   assert.deepEqual(wrong.slice(0, 5), []);
   assert.ok(requests > 100, String(requests));
+});
+
+test("requests wait in the gateway for the process that replaces a killed one", async () => {
+  const { text: before } = await ask("plain", "/pid");
+  process.kill(Number(before), "SIGKILL");
+  const { status, text } = await ask("plain", "/pid");
+  assert.equal(status, 200, text);
+  assert.notEqual(text, before);
 });
 
 test("a response that was stored by other rules is not used", async () => {

@@ -180,7 +180,7 @@ test("errors say what was expected, at line and column", () => {
     [
       "export route GET /x (req) boddy A { }",
       [
-        "1:27: expected requires, body, query, answer, summary or the body in { }, found boddy; did you mean body?",
+        "1:27: expected requires, body, query, answer, summary, gateway or the body in { }, found boddy; did you mean body?",
       ],
     ],
     [
