@@ -9,6 +9,7 @@ import type {
   HeaderRules,
   RecordSpec,
   StepSpecs,
+  CacheSpec,
 } from "../shared-state/index.ts";
 import { describeCause, refuseField } from "./route-fault.ts";
 
@@ -70,24 +71,11 @@ export function resolveTraffic(
   const files = resolveFiles(config, label);
   const compression = resolveCompression(config);
   const record = resolveRecord(config);
+  const cache = resolveCache(config);
   return {
     ...(cors === undefined ? {} : { cors }),
     ...(files === undefined ? {} : { files }),
-    ...(config.cache_ttl_seconds === undefined
-      ? {}
-      : {
-          cache: {
-            ttlMs: config.cache_ttl_seconds * 1_000,
-            methods: config.cache_methods ?? CACHE_METHODS,
-            ignoresCookies: config.cache_with_cookies ?? false,
-            keyCookies: config.cache_key_cookies ?? [],
-            ignoredCookies: [
-              ...(config.cache_ignore_cookies ?? []),
-              ...(config.sticky === undefined ? [] : [config.sticky.cookie]),
-            ],
-            ...(config.cache_version === undefined ? {} : { version: config.cache_version }),
-          },
-        }),
+    ...(cache === undefined ? {} : { cache }),
     ...(mirror === undefined
       ? {}
       : {
@@ -182,5 +170,21 @@ function resolveCompression({ compress }: RouteConfig): CompressionSpec | undefi
     codings: settings.codings ?? ["br", "zstd", "gzip"],
     types: settings.types ?? COMPRESSED_TYPES,
     sizeBytesMin: settings.min_size ?? COMPRESSED_SIZE_MIN,
+  };
+}
+
+function resolveCache(config: RouteConfig): CacheSpec | undefined {
+  const { cache_ttl_seconds: ttl, cache_version: version, sticky } = config;
+  if (ttl === undefined) return undefined;
+  return {
+    ttlMs: ttl * 1_000,
+    methods: config.cache_methods ?? CACHE_METHODS,
+    ignoresCookies: config.cache_with_cookies ?? false,
+    keyCookies: config.cache_key_cookies ?? [],
+    ignoredCookies: [
+      ...(config.cache_ignore_cookies ?? []),
+      ...(sticky === undefined ? [] : [sticky.cookie]),
+    ],
+    ...(version === undefined ? {} : { version }),
   };
 }
