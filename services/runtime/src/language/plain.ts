@@ -132,11 +132,11 @@ function rewriteAll(
       removeStatement(text, source, declaration);
       continue;
     }
-    if (kind === "server" || kind === "gateway") {
-      text.update(start, declaration.options.start, `${names[kind]}(`);
+    if (declaration.kind === "server" || declaration.kind === "gateway") {
+      text.update(start, declaration.options.start, `${names[declaration.kind]}(`);
     } else if (kind === "route") rewriteRoute(text, source, declaration, names);
     else if (kind === "every") rewriteEvery(text, source, declaration, names);
-    else {
+    else if (declaration.kind === "database" || declaration.kind === "cache") {
       const folder = declaration === firstDatabase ? migrations?.folderRange : undefined;
       rewriteStore(text, source, declaration, names, folder);
     }

@@ -48,6 +48,7 @@ test("a converted file is the compiled program", () => {
     readFileSync(EXAMPLE, "utf8"),
     'export route GET /a/:id (req) // why\n  requires "a" /* scope */\n  summary "x" { return req }\nexport route POST /b/* body "bytes" { }\n',
     "database notes\nmigrations \"./migrations\"\ncache hot { }\nevery '0 3 * * *' (tick) { await tick }\nserver { }",
+    "gateway { rate_limit_rpm: 6 }\nexport route GET /a gateway { cors: { origins: ['*'] } } { return 1 }",
     'database notes { name: "memos" }\nmigrations "./migrations"\n;[1].at(0)',
     'database notes { name: "memos" }\nconst a = b\nmigrations "./migrations"\n(a)',
   ];
