@@ -17,7 +17,7 @@ import {
   parseEnv,
   run,
   type Started,
-} from "../fixture/platform-process.ts";
+} from "@platform/testing/platform-process";
 
 const ISSUER = "http://issuer.example";
 const root = realpathSync(makeFolder());
