@@ -81,7 +81,7 @@ class Servers {
   #reportMissing(folder: string): void {
     if (this.#reported.has(folder)) return;
     this.#reported.add(folder);
-    const text = `Platform: it is not installed in ${folder}: run "npm ci" there, or "platform init ." of an installation.`;
+    const text = `Platform is not installed in ${folder}: run "npm ci" there, or "platform init ." of an installation.`;
     void window.showWarningMessage(text);
   }
 }

@@ -10,19 +10,7 @@ import { retrySchema } from "./retry.ts";
 import { unset } from "./value.ts";
 
 /** Rules of a project, or of one of its routes, with the field names of the gateway. */
-export interface GatewayRules extends BoundFields, Omit<LimitFields, "rate_limits"> {
-  /** Limits by other properties of requests than their address. */
-  readonly rate_limits?: readonly {
-    readonly by: "ip" | "api_key" | "tenant" | "header" | "claim";
-    /** Name of the header field or claim. */
-    readonly name?: string;
-    readonly rpm: number;
-  }[];
-  readonly cache_ttl_seconds?: number;
-  readonly cache_methods?: readonly ("GET" | "HEAD")[];
-  readonly cache_key_cookies?: readonly string[];
-  readonly cache_ignore_cookies?: readonly string[];
-  readonly cache_with_cookies?: boolean;
+export interface GatewayRules extends BoundFields, LimitFields, CacheFields {
   /** Pages of other origins that may send requests. */
   readonly cors?: {
     readonly origins: readonly string[];

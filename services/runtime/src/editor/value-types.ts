@@ -9,8 +9,9 @@ import { nameForTypes } from "./workspace.ts";
 
 /** Names of one file and kind that are asked about; files with more are generated. */
 const NAMES_MAX = 2_000;
-/** Its promise is never rejected: a failed start ends the process. */
+/** A description of a name whose type is a string, which may be missing. */
 const STRING = /^\s*(?:```\w*\n)?[^\n]*[^\n]: string(?: \| (?:undefined|null))*(?=\n|$)/;
+/** Its promise is never rejected: a failed start ends the process. */
 const START = /\bServiceServer\.start\(/;
 
 /** A message about a value. */

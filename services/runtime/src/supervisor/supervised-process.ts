@@ -267,12 +267,13 @@ function readError(line: string): string | undefined {
   }
 }
 
-// The flag is that of the launcher: it lets the service return memory. A separate process group: ctrl-c reaches only the supervisor, which then stops all services gracefully. If the
+// A separate process group: ctrl-c reaches only the supervisor, which then stops all services gracefully. If the
 // supervisor dies, the IPC channel closes and the service drains.
 function spawnProcess(
   main: string,
   { args, env, cwd, inherited = process.env as Record<string, string> }: Launch,
 ): ChildProcess {
+  // As in bin/launch.js: the service returns memory when it is idle.
   const flags = process.versions["bun"] === undefined ? ["--expose-gc"] : [];
   return spawn(process.execPath, [...flags, fileURLToPath(main), ...args], {
     stdio: ["ignore", "pipe", "pipe", "ipc"],
