@@ -17,7 +17,8 @@ interface Waiting {
   delayed: number;
   /** Messages admitted but not stored yet. */
   inFlight: number;
-  ready: Promise<void>;
+  /** Set until the messages that the topic had before have been counted. */
+  opening: Promise<void> | undefined;
 }
 
 /** A group, for the backlog of its topic. */
@@ -65,10 +66,14 @@ export class Backlog {
     return this.#depthMax;
   }
 
-  /** Admits a message, or throws `ERR_BACKPRESSURE`. Call `settle` after each admission. */
-  async admit(topic: Topic): Promise<void> {
+  /** Settles when the messages that wait in a topic have been counted; undefined if they have. */
+  opening(topic: Topic): Promise<void> | undefined {
+    return this.#of(topic).opening;
+  }
+
+  /** Admits a message, or throws `ERR_BACKPRESSURE`. Call `opening` before, and `settle` after each admission. */
+  admit(topic: Topic): void {
     const waiting = this.#of(topic);
-    await waiting.ready;
     if (this.#depthMax > 0 && this.depthOf(topic) + waiting.inFlight >= this.#depthMax) {
       throw createBacklogError(this.#depthMax);
     }
@@ -218,10 +223,14 @@ export class Backlog {
       consumed: topic.stored.partitions.map(({ index }) => this.#stored.get(`${id} ${index}`) ?? 0),
       delayed: 0,
       inFlight: 0,
-      ready: Promise.resolve(),
+      opening: undefined,
     };
     this.#byTopic.set(topic, waiting);
-    if (this.#depthMax > 0) waiting.ready = this.#lookBack(topic, waiting);
+    if (this.#depthMax > 0) {
+      waiting.opening = this.#lookBack(topic, waiting).then(() => {
+        waiting.opening = undefined;
+      });
+    }
     return waiting;
   }
 

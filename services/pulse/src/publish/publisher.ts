@@ -28,6 +28,7 @@ import {
   type Claimed,
   type Duplicate,
   type Placed,
+  type Scheduled,
   type Shaped,
 } from "./steps.ts";
 
@@ -116,16 +117,16 @@ export class Publisher {
       const claimed = await this.#prepare(tenant, inputs, options, held);
       const placed: (Placed | Duplicate)[] = [];
       for (const message of claimed) {
-        placed.push(message.kind === "duplicate" ? message : await this.#place(message, held));
+        const made = message.kind === "duplicate" ? message : this.#place(message, held);
+        placed.push(made instanceof Promise ? await made : made);
       }
       const fresh = placed.filter((message) => message.kind !== "duplicate");
       const stored = await this.#append(fresh, options);
       held.delays = [];
       const outcomes: PublishOutcome[] = [];
+      let next = 0;
       for (const message of placed) {
-        outcomes.push(
-          message.kind === "duplicate" ? await this.#repeat(message) : stored.get(message)!,
-        );
+        outcomes.push(message.kind === "duplicate" ? await this.#repeat(message) : stored[next++]!);
       }
       return outcomes;
     } catch (error) {
@@ -146,17 +147,21 @@ export class Publisher {
     { isRequeue = false }: PublishOptions,
     held: Held,
   ): Promise<Claimed[]> {
-    const shaped: Shaped[] = [];
+    const { topics, transforms } = this.#options;
     const accepted: Accepted[] = [];
     for (const [index, input] of inputs.entries()) {
-      await withinAsync(inputs, index, async () => {
-        accepted.push(await this.#accept(tenant, input));
-      });
+      const topic =
+        topics.find(tenant, input.topic) ??
+        (await withinAsync(inputs, index, () => topics.ensure(tenant, input.topic)));
+      accepted.push(within(inputs, index, () => this.#accept(topic, input)));
     }
+    const shaped: Shaped[] = [];
     for (const [index, message] of accepted.entries()) {
-      await withinAsync(inputs, index, async () => {
-        shaped.push(await this.#shape(message));
-      });
+      shaped.push(
+        transforms.has(message.topic)
+          ? await withinAsync(inputs, index, () => this.#transform(message))
+          : { ...message, kind: "fit", payload: message.input.payload },
+      );
     }
     if (!isRequeue) await this.#enter(shaped, held);
     // Without a pause, so that the claims of all calls have one order and calls never wait for each other. From here to
@@ -185,9 +190,8 @@ export class Publisher {
     }
   }
 
-  async #accept(tenant: Tenant, input: PublishInput): Promise<Accepted> {
-    const { topics, schemas, idSource } = this.#options;
-    const topic = await topics.ensure(tenant, input.topic);
+  #accept(topic: Topic, input: PublishInput): Accepted {
+    const { schemas, idSource } = this.#options;
     if (input.key === undefined && isCompacted(topic)) {
       throw new PlatformError(
         "validation_failed",
@@ -199,12 +203,11 @@ export class Publisher {
     return { input, topic, messageId };
   }
 
-  // Runs the topic's transform; failed messages become dead letters with their original payload.
-  async #shape(message: Accepted): Promise<Shaped> {
+  /** Runs the topic's transform; failed messages become dead letters with their original payload. */
+  async #transform(message: Accepted): Promise<Shaped> {
     const { transforms, deadLetters, clock, idSource } = this.#options;
     const { topic, input } = message;
     const { payload } = input;
-    if (!transforms.has(topic)) return { ...message, kind: "fit", payload };
     const result = await transforms.run(topic, payload);
     if (result.kind === "done") return { ...message, kind: "fit", payload: result.payload };
     const { reason } = result;
@@ -278,17 +281,21 @@ export class Publisher {
     const { backlog } = this.#options;
     for (const [index, { kind, topic, input }] of all.entries()) {
       if (kind !== "fit" || input.isWire === true) continue;
-      await withinAsync(all, index, () => backlog.admit(topic));
+      const opening = backlog.opening(topic);
+      if (opening !== undefined) await withinAsync(all, index, () => opening);
+      within(all, index, () => backlog.admit(topic));
       admitted.push(topic);
     }
   }
 
-  /** Makes the records of a message. */
-  async #place(message: Exclude<Claimed, Duplicate>, { delays: held }: Held): Promise<Placed> {
+  /** Makes the records of a message; those of a delayed one need a moment. */
+  #place(
+    message: Exclude<Claimed, Duplicate>,
+    { delays: held }: Held,
+  ): Placed | Promise<Scheduled> {
     if (message.kind === "dead-lettered") return message;
-    const { clock, delays } = this.#options;
     const { input, topic, messageId, payload, claims } = message;
-    const now = clock.now();
+    const now = this.#options.clock.now();
     const { delayMs = 0, ttlMs } = input;
     const facts: MessageFacts = {
       id: messageId,
@@ -304,9 +311,12 @@ export class Publisher {
     const record = toRecord({ key, payload, headers: input.headers ?? [] }, facts, now);
     const common = { input, topic, messageId, payload, claims };
     if (delayMs > 0) {
-      const due = await delays.toPending(topic, partition, record, now + delayMs);
-      held.push(due);
-      return { kind: "scheduled", ...common, due };
+      return this.#options.delays
+        .toPending(topic, partition, record, now + delayMs)
+        .then((due): Scheduled => {
+          held.push(due);
+          return { kind: "scheduled", ...common, due };
+        });
     }
     const pending = { partition: topic.stored.partitions[partition]!, record };
     const companion = input.companion?.toPending(payload);
@@ -314,56 +324,61 @@ export class Publisher {
     return { kind: "stored", ...common, pending, partition, expiresAt, companion };
   }
 
-  /** Appends the messages as one entry. Resolves with their outcomes. */
+  /** Appends the messages as one entry. Resolves with their outcomes, in their order. */
   async #append(
     fresh: readonly Placed[],
     { also = [], ordered }: PublishOptions,
-  ): Promise<Map<Placed, PublishOutcome>> {
-    const mark = await ordered?.begin();
+  ): Promise<PublishOutcome[]> {
+    if (ordered === undefined) return this.#appendEntry(fresh, also);
+    const mark = await ordered.begin();
     let isStored = false;
     try {
-      const outcomes = await this.#appendEntry(fresh, mark === undefined ? also : [...also, mark]);
+      const outcomes = await this.#appendEntry(fresh, [...also, mark]);
       isStored = true;
       return outcomes;
     } finally {
-      ordered?.end(isStored);
+      ordered.end(isStored);
     }
   }
 
   async #appendEntry(
     fresh: readonly Placed[],
     also: readonly PendingRecord[],
-  ): Promise<Map<Placed, PublishOutcome>> {
-    const records = [
-      ...fresh.flatMap((message) => [...recordsOf(message), ...message.claims.toPending()]),
-      ...also,
-    ];
+  ): Promise<PublishOutcome[]> {
+    const records: PendingRecord[] = [];
+    const firsts: number[] = [];
+    for (const message of fresh) {
+      firsts.push(records.length);
+      records.push(...recordsOf(message), ...message.claims.toPending());
+    }
+    records.push(...also);
     if (records.reduce((sum, { record }) => sum + sizeOf(record), 0) > ENTRY_BYTES_MAX) {
       throw new PlatformError(
         "payload_too_large",
         `Messages of one call may have ${ENTRY_BYTES_MAX} bytes together.`,
       );
     }
-    const expiring = new Map<Placed, ExpiringEntry>();
-    for (const message of fresh) {
-      if (message.kind !== "stored" || message.expiresAt === undefined) continue;
+    const expiring = fresh.map((message) => {
+      if (message.kind !== "stored" || message.expiresAt === undefined) return undefined;
       const entry = this.#options.expiry.begin(message.pending.partition);
-      expiring.set(message, entry);
       records.push(...entry.pendingRecords);
-    }
+      return entry;
+    });
     const offsets = await this.#options.store.append(records).catch((error: unknown) => {
-      for (const entry of expiring.values()) entry.release();
+      for (const entry of expiring) entry?.release();
       throw error;
     });
-    const offsetOf = new Map(records.map((pending, index) => [pending, offsets[index]!]));
-    return new Map(
-      fresh.map((message) => [message, this.#conclude(message, offsetOf, expiring.get(message))]),
-    );
+    return fresh.map((message, index) => {
+      const [first, second] = offsets.slice(firsts[index], firsts[index]! + 2);
+      return this.#conclude(message, first!, second, expiring[index]);
+    });
   }
 
+  /** `first` and `second`: offsets of the first two records of the message. */
   #conclude(
     message: Placed,
-    offsetOf: ReadonlyMap<PendingRecord, number>,
+    first: number,
+    second: number | undefined,
     expiring: ExpiringEntry | undefined,
   ): PublishOutcome {
     const { backlog, delays, tenantCounts } = this.#options;
@@ -379,18 +394,17 @@ export class Publisher {
     tenantCounts.addPublished(topic.tenant, 1);
     if (message.kind === "scheduled") {
       const { kind, due } = message;
-      delays.note(due, offsetOf.get(due.pending)!);
+      delays.note(due, first);
       backlog.noteDelayed(topic, 1);
       claims.settle(undefined);
       return { kind, ...common, dueMs: due.dueMs };
     }
-    const { kind, pending, partition, expiresAt, companion } = message;
-    const offset = offsetOf.get(pending)!;
-    if (input.isWire !== true) backlog.noteStored(topic, partition, offset);
-    if (companion !== undefined) input.companion?.settle(offsetOf.get(companion)!);
-    if (expiresAt !== undefined) expiring?.settle(offset, expiresAt);
-    claims.settle({ partition, offset });
-    return { kind, ...common, partition, offset };
+    const { kind, partition, expiresAt, companion } = message;
+    if (input.isWire !== true) backlog.noteStored(topic, partition, first);
+    if (companion !== undefined) input.companion?.settle(second!);
+    if (expiresAt !== undefined) expiring?.settle(first, expiresAt);
+    claims.settle({ partition, offset: first });
+    return { kind, ...common, partition, offset: first };
   }
 
   async #repeat({ topic, messageId, payload, first }: Duplicate): Promise<PublishOutcome> {
@@ -400,6 +414,7 @@ export class Publisher {
   }
 }
 
+/** The record of the message, and the one that its author wants beside it. */
 function recordsOf(message: Placed): PendingRecord[] {
   if (message.kind === "scheduled") return [message.due.pending];
   if (message.kind === "dead-lettered" || message.companion === undefined) return [message.pending];

@@ -50,7 +50,7 @@ type ClaimedFit = Fit & { claims: Claims };
 type ClaimedDeadLetter = DeadLettered & { claims: Claims };
 
 /** A message that can be consumed later. */
-interface Scheduled extends Accepted {
+export interface Scheduled extends Accepted {
   kind: "scheduled";
   payload: Buffer;
   claims: Claims;
