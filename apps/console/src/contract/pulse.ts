@@ -32,6 +32,7 @@ export interface PulseAnswers {
   "GET /topics/{topic}/messages/{partition}/{offset}": Message;
   "GET /schemas": { schemas: { topic: string; tenant?: string; kind: "map" | "json-schema"; schema: Record<string, unknown> }[] };
   "POST /topics/{topic}/schema/check": { kind: "map" | "json-schema"; is_backward_compatible: boolean; reason: string | null; messages: { partition: number; offset: number; violations: { field: string; message: string }[] }[] };
+  "GET /events/": { events: Event[]; next_cursor: string | null };
   "GET /dlq": { items: { message_id: string; source_topic: string; original_payload: string; encoding?: "base64"; failure_reason: string; timestamp: number; retry_count: number; topic: string; cause: string; offset: number }[]; next_cursor: string | null };
   "DELETE /dlq": { succeeded: number; failed: number; items: { topic: string; message_id: string; payload?: string; error: { code: string; detail: string } | null }[]; next_cursor: string | null };
   "GET /dlq/causes": { causes: { reason: string; count: number; first_seen: number; last_seen: number; topic: string; tenant?: string; is_complete: boolean }[]; total: number; is_complete: boolean };
@@ -52,3 +53,5 @@ type Published = { status: "success"; topic: string; processed_payload: string; 
 type Topic = { name: string; subscribers: number; partitions: number; has_transform: boolean; dlq_topic: string; queue_depth: number; queue_depth_max: number | null; queue_counts: "groups" | "unread"; messages: number; bytes: number; messages_per_second: number | null; config: { retention_ms: number; retention_bytes: number; cleanup_policy: "delete" | "compact" | "compact,delete"; segment_bytes: number; delete_retention_ms: number } };
 
 type Message = { topic: string; partition: number; offset: number; message_id: string; key: string | null; payload: string; encoding?: "base64"; timestamp: number; priority: number; headers: Record<string, string>; retry_count?: number };
+
+type Event = { topic: string; partition: number; offset: number; message_id: string; key: string | null; payload: string; encoding?: "base64"; timestamp: number; priority: number; headers: Record<string, string>; retry_count?: number; type: string | null };

@@ -33,6 +33,7 @@ export const ERROR_TABLE = {
   range_not_satisfiable: { status: 416, title: "Range not satisfiable" },
   misdirected_request: { status: 421, title: "Misdirected request" },
   unprocessable: { status: 422, title: "Unprocessable content" },
+  too_many_partitions: { status: 422, title: "Too many partitions" },
   recipient_suppressed: { status: 422, title: "Recipient suppressed" },
   recipient_rejected: { status: 422, title: "Recipient rejected" },
   template_failed: { status: 422, title: "Template failed" },

@@ -7,6 +7,8 @@ import { createBrowseRoutes } from "./browse-api.ts";
 import { createConnectionsRoute, type ConnectionSources } from "./connections-api.ts";
 import { createDeadLettersRoutes } from "./dead-letters-api.ts";
 import { createEventStreamRoute, type EventStreamOptions } from "./event-stream.ts";
+import { createEventRoutes } from "./events-api.ts";
+import { EventCursors } from "./event-cursor.ts";
 import { createGroupRoutes, type GroupRoutesOptions } from "./groups-api.ts";
 import { createPublishRoutes } from "./publish-api.ts";
 import { createReadingRoutes } from "./reading-api.ts";
@@ -36,6 +38,7 @@ export function createMessagingRoutes(options: MessagingRoutesOptions): ApiRoute
     ...createTransformRoutes(parts),
     ...createReadingRoutes(parts),
     ...createBrowseRoutes(parts),
+    ...createEventRoutes({ ...parts, eventCursors: EventCursors.open(broker.store, broker.state) }),
     ...createDeadLettersRoutes(parts),
     ...createGroupRoutes({ ...parts, describeConsumerGroup }),
     ...createAcknowledgementRoutes(parts),

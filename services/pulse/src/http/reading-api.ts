@@ -269,7 +269,7 @@ async function readTail(
   found.sort(
     (a, b) => a.timestamp - b.timestamp || a.partition - b.partition || a.offset - b.offset,
   );
-  const lines = found.slice(-count).map(formatMessage);
+  const lines = found.slice(-count).map((message) => formatMessage(message));
   const name = JSON.stringify(topic.name);
   return { body: `{"topic":${name},"count":${lines.length},"messages":[${lines.join(",")}]}` };
 }

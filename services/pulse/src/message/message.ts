@@ -19,6 +19,7 @@ const PRIORITY_HEADER = "platform-priority";
 const EXPIRES_HEADER = "platform-expires-at";
 const RETRY_HEADER = "platform-retry-count";
 const MQTT_HEADER = "platform-mqtt";
+const NOTHING_ELSE = {};
 
 /** Metadata of a message. */
 export interface MessageFacts {
@@ -112,8 +113,11 @@ export const messageAnswer = z
   })
   .meta({ id: "Message" });
 
-/** One line of JSON for SSE, WebSocket and tail; payloads and headers that are not text are in base64. */
-export function formatMessage(message: Message): string {
+/**
+ * One line of JSON for SSE, WebSocket and tail, with the members of `extra`; payloads and headers that are not text are in
+ * base64.
+ */
+export function formatMessage(message: Message, extra: object = NOTHING_ELSE): string {
   const { topic, partition, offset, id, key, payload, timestamp, priority } = message;
   const text = readText(payload);
   return JSON.stringify({
@@ -128,6 +132,7 @@ export function formatMessage(message: Message): string {
     priority,
     headers: formatHeaders(message.headers),
     ...(message.retryCount > 0 ? { retry_count: message.retryCount } : {}),
+    ...extra,
   });
 }
 
