@@ -9,10 +9,11 @@
  * - `module-too-large`: more bytes than `moduleBytesMax`.
  * - `memory-limit`: it requires more memory or table entries than allowed, or its thread ran out of memory.
  * - `time-limit`: running or compiling took too long, or the guest is suspended because of repeated slow calls.
+ * - `fuel-limit`: a call executed more instructions than its fuel pays for.
  * - `trapped`: it ended with a trap, including a stack overflow.
  * - `exited`: a command ended with an exit code other than 0.
  * - `output-too-large`: it wrote more than `outputBytesMax`.
- * - `invalid-result`: the result is outside its memory.
+ * - `invalid-result`: the result is outside its memory, or not one that the calling convention allows.
  * - `overloaded`: more calls are queued than `waitingMax`; the guest did not run.
  * - `closed`: the pool was closed.
  */
@@ -22,6 +23,7 @@ export type GuestErrorCode =
   | "module-too-large"
   | "memory-limit"
   | "time-limit"
+  | "fuel-limit"
   | "trapped"
   | "exited"
   | "output-too-large"

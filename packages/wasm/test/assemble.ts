@@ -5,7 +5,15 @@ const wabt = await createWabt();
 
 /** The binary form of a module in the text format. */
 export function assemble(text: string): Uint8Array {
-  const module = wabt.parseWat("test.wat", text, { memory64: true });
+  const module = wabt.parseWat("test.wat", text, {
+    memory64: true,
+    tail_call: true,
+    threads: true,
+    exceptions: true,
+    gc: true,
+    function_references: true,
+    relaxed_simd: true,
+  });
   try {
     return module.toBinary({}).buffer;
   } finally {

@@ -29,9 +29,21 @@ export class GuestExit extends Error {
   }
 }
 
+/** Replaces the standard streams and counts the work of the host. */
+export interface WasiHooks {
+  /** Receives what the guest writes to both streams, instead of keeping it. The bytes are valid only during the call. */
+  onText(bytes: Uint8Array): void;
+  /** Called before work of this many units; ends the guest by throwing. */
+  charge(units: number): void;
+}
+
+/** Units of one vector of `fd_read` and `fd_write`, and of a call. */
+const VECTOR_UNITS = 64;
+
 /** The WASI host of one guest instance. `memory` is bound after instantiation. */
 export class Wasi {
   readonly #outputBytesMax: number;
+  readonly #hooks: WasiHooks | undefined;
   #memory: WebAssembly.Memory | undefined;
   #input: Uint8Array = new Uint8Array(0);
   #inputAt = 0;
@@ -40,8 +52,9 @@ export class Wasi {
   #errorText: Uint8Array[] = [];
   #errorBytes = 0;
 
-  constructor(outputBytesMax: number) {
+  constructor(outputBytesMax: number, hooks?: WasiHooks) {
     this.#outputBytesMax = outputBytesMax;
+    this.#hooks = hooks;
   }
 
   bind(memory: WebAssembly.Memory): void {
@@ -122,6 +135,7 @@ export class Wasi {
     const { buffer } = this.#view;
     const end = (at >>> 0) + (bytes >>> 0);
     if (end > buffer.byteLength) return INVALID;
+    this.#hooks?.charge(bytes >>> 0);
     for (let from = at >>> 0; from < end; from += RANDOM_BYTES_MAX)
       randomFillSync(new Uint8Array(buffer, from, Math.min(RANDOM_BYTES_MAX, end - from)));
     return SUCCESS;
@@ -139,6 +153,7 @@ export class Wasi {
 
   #read(file: number, vectors: number, count: number, at: number): number {
     if (file !== 0) return BAD_FILE;
+    this.#hooks?.charge(count * VECTOR_UNITS);
     const view = this.#view;
     let total = 0;
     for (let index = 0; index < count && this.#inputAt < this.#input.length; index++) {
@@ -154,16 +169,23 @@ export class Wasi {
 
   #write(file: number, vectors: number, count: number, at: number): number {
     if (file !== 1 && file !== 2) return BAD_FILE;
+    this.#hooks?.charge(count * VECTOR_UNITS);
     const view = this.#view;
     let total = 0;
     for (let index = 0; index < count; index++) {
       const bytes = readVector(view, vectors, index);
-      if (file === 1) this.#keepOutput(bytes);
+      if (this.#hooks !== undefined) this.#passOn(bytes, this.#hooks);
+      else if (file === 1) this.#keepOutput(bytes);
       else this.#keepError(bytes);
       total += bytes.length;
     }
     view.setUint32(at >>> 0, total, true);
     return SUCCESS;
+  }
+
+  #passOn(bytes: Uint8Array, hooks: WasiHooks): void {
+    hooks.charge(bytes.length / 16);
+    hooks.onText(bytes);
   }
 
   #keepOutput(bytes: Uint8Array): void {

@@ -41,6 +41,12 @@ export class BinaryReader {
     throw new GuestError("invalid-module", `The number before byte ${this.#at} is too long.`);
   }
 
+  /** Passes a LEB128 number of at most `bits` bits. */
+  skipInteger(bits: number): void {
+    for (let left = Math.ceil(bits / 7); left > 0; left--) if (this.readByte() < 0x80) return;
+    throw new GuestError("invalid-module", `The number before byte ${this.#at} is too long.`);
+  }
+
   readName(): string {
     const bytes = this.readBytes(this.readUint32());
     try {
@@ -48,6 +54,11 @@ export class BinaryReader {
     } catch {
       throw new GuestError("invalid-module", `The name before byte ${this.#at} is not UTF-8.`);
     }
+  }
+
+  /** All bytes that have not been read. */
+  readRest(): Uint8Array {
+    return this.readBytes(this.#end - this.#at);
   }
 
   readBytes(count: number): Uint8Array {
@@ -67,6 +78,18 @@ export function encodeUint32(value: number): number[] {
   }
   bytes.push(rest);
   return bytes;
+}
+
+/** Encodes signed LEB128 of 32 bits in the minimum number of bytes. */
+export function encodeInt32(value: number): number[] {
+  const bytes: number[] = [];
+  let rest = value | 0;
+  for (;;) {
+    const low = rest & 0x7f;
+    rest >>= 7;
+    if ((rest === 0 && low < 0x40) || (rest === -1 && low >= 0x40)) return [...bytes, low];
+    bytes.push(low | 0x80);
+  }
 }
 
 function truncated(position: number): GuestError {

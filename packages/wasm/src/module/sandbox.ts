@@ -7,13 +7,17 @@
 // Reads only the sections of imports, tables, memories and exports; the engine validates the rest when it compiles.
 import { GuestError } from "../errors.ts";
 import { FUNCTION_KIND, type GuestAbi, WASI_FUNCTIONS, WASI_MODULE, findAbi } from "./abi.ts";
-import { BinaryReader, encodeUint32 } from "./binary-reader.ts";
+import { type BinaryReader, encodeUint32 } from "./binary-reader.ts";
+import {
+  PREAMBLE,
+  type Section,
+  SectionId,
+  encodeSection,
+  joinBytes,
+  listSections,
+  readSection,
+} from "./sections.ts";
 
-const PREAMBLE = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00];
-const IMPORT_SECTION = 2;
-const TABLE_SECTION = 4;
-const MEMORY_SECTION = 5;
-const EXPORT_SECTION = 7;
 const FUNCTION_REFERENCE = 0x70;
 const EXTERNAL_REFERENCE = 0x6f;
 /** Bytes of a page of memory. */
@@ -35,30 +39,28 @@ export interface SandboxedModule {
 
 /** Validates the imports and exports of a module and limits its memories and tables. Throws a GuestError. */
 export function sandboxModule(module: Uint8Array, limits: SandboxLimits): SandboxedModule {
-  const reader = new BinaryReader(module);
-  for (const byte of PREAMBLE) {
-    if (reader.isAtEnd || reader.readByte() !== byte)
-      throw new GuestError(
-        "invalid-module",
-        "These bytes are not a WebAssembly module, version 1.",
-      );
-  }
   const parts: Uint8Array[] = [Uint8Array.from(PREAMBLE)];
   const exports = new Map<string, number>();
-  while (!reader.isAtEnd) {
-    const start = reader.position;
-    const id = reader.readByte();
-    const size = reader.readUint32();
-    const from = reader.position;
-    reader.readBytes(size);
-    const contents = new BinaryReader(module, from, reader.position);
-    if (id === IMPORT_SECTION) checkImports(contents);
-    if (id === EXPORT_SECTION) readExports(contents, exports);
-    if (id === MEMORY_SECTION) parts.push(rewrite(id, boundMemories(contents, limits)));
-    else if (id === TABLE_SECTION) parts.push(rewrite(id, boundTables(contents, limits)));
-    else parts.push(module.subarray(start, reader.position));
+  for (const section of listSections(module)) {
+    const contents = readSection(module, section);
+    if (section.id === SectionId.Import) checkImports(contents);
+    if (section.id === SectionId.Export) readExports(contents, exports);
+    parts.push(boundSection(module, section, limits));
   }
-  return { bytes: join(parts), abi: findAbi(exports) };
+  return { bytes: joinBytes(parts), abi: findAbi(exports) };
+}
+
+/** The bytes of a section with its memories or tables limited; all other sections are returned as they are. */
+export function boundSection(
+  module: Uint8Array,
+  section: Section,
+  limits: SandboxLimits,
+): Uint8Array {
+  const { id, start, end } = section;
+  const contents = readSection(module, section);
+  if (id === SectionId.Memory) return encodeSection(id, boundMemories(contents, limits));
+  if (id === SectionId.Table) return encodeSection(id, boundTables(contents, limits));
+  return module.subarray(start, end);
 }
 
 function checkImports(section: BinaryReader): void {
@@ -135,20 +137,6 @@ function boundLimits(
       `The module requires ${min} ${unit} of ${what}; the limit is ${most}.`,
     );
   return { encoded: [1, ...encodeUint32(min), ...encodeUint32(max)], max };
-}
-
-function rewrite(id: number, contents: number[]): Uint8Array {
-  return Uint8Array.from([id, ...encodeUint32(contents.length), ...contents]);
-}
-
-function join(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
-  return bytes;
 }
 
 function quote(from: string, name: string): string {

@@ -1,0 +1,424 @@
+// The host functions of the http-wasm ABI for one instance.
+import { GuestError } from "../errors.ts";
+import type { FieldList } from "./field-list.ts";
+import { checkFieldName, checkFieldValue, checkMethod, isUnchangeable } from "./field-rules.ts";
+import type { GuestMemory } from "./guest-memory.ts";
+import type { GuestEnvironment, GuestMessages } from "./guest-messages.ts";
+import { BodyKind, Feature, FieldKind } from "./http-abi.ts";
+
+/** Units of a call; those that work on fields cost more. */
+const CALL_UNITS = 100;
+const FIELD_UNITS = 500;
+/** Host calls are settled with the guest's own fuel each time they have used so much. */
+const SETTLE_UNITS = 4_096;
+const LOG_BYTES_MAX = 4_096;
+const URI_BYTES_MAX = 16_384;
+const URI = /^[\x21-\x7e]+$/;
+const SUPPORTED_FEATURES = Feature.BufferRequest | Feature.BufferResponse;
+const END_OF_BODY = 1n << 32n;
+const NO_BYTES = new Uint8Array(0);
+const UTF8 = new TextDecoder();
+
+type Phase = "idle" | "start" | "request" | "response";
+
+/** The functions of module `http_handler`, and what the current request has asked of them. */
+export class GuestHost {
+  readonly #environment: GuestEnvironment;
+  #memory!: GuestMemory;
+  #fuel!: WebAssembly.Global;
+  #units = 0;
+  #phase: Phase = "idle";
+  #messages: GuestMessages | undefined;
+  #ownFeatures = 0;
+  #features = 0;
+  #ignoredFields = 0;
+  readonly #read: [BodyCursor | undefined, BodyCursor | undefined] = [undefined, undefined];
+  readonly #written: [WrittenBody | undefined, WrittenBody | undefined] = [undefined, undefined];
+
+  constructor(environment: GuestEnvironment) {
+    this.#environment = environment;
+  }
+
+  /** Called once, when the instance exists. */
+  bind(memory: GuestMemory, fuel: WebAssembly.Global): void {
+    this.#memory = memory;
+    this.#fuel = fuel;
+  }
+
+  get features(): number {
+    return this.#features;
+  }
+
+  get ignoredFields(): number {
+    return this.#ignoredFields;
+  }
+
+  get requestBody(): Buffer | undefined {
+    return this.#written[BodyKind.Request]?.join();
+  }
+
+  get responseBody(): Buffer | undefined {
+    return this.#written[BodyKind.Response]?.join();
+  }
+
+  get fuelUsed(): number {
+    return this.#environment.fuelPerCall - Math.max(this.#fuel.value - this.#units, 0);
+  }
+
+  get isFuelSpent(): boolean {
+    return this.#fuel.value - this.#units < 0;
+  }
+
+  beginStart(): void {
+    this.#phase = "start";
+    this.#refuel();
+  }
+
+  /** Features that were enabled during the start apply to all requests. */
+  endStart(): void {
+    this.#phase = "idle";
+    this.#ownFeatures = this.#features;
+  }
+
+  beginRequest(messages: GuestMessages): void {
+    this.#clear();
+    this.#messages = messages;
+    this.#phase = "request";
+    this.#refuel();
+  }
+
+  beginResponse(messages: GuestMessages): void {
+    if (this.#messages !== messages) this.#clear();
+    this.#messages = messages;
+    this.#phase = "response";
+    // A body that was written before `next` was called is not that of this response.
+    this.#written[BodyKind.Response] = undefined;
+    this.#read[BodyKind.Response] = undefined;
+    this.#refuel();
+  }
+
+  end(): void {
+    this.#clear();
+    this.#phase = "idle";
+  }
+
+  log(level: number, text: string): void {
+    this.#environment.log(level, text.slice(0, LOG_BYTES_MAX));
+  }
+
+  /** Pays for the work of a host function. Throws if the fuel is spent. */
+  charge(units: number): void {
+    this.#units += units;
+    if (this.#units >= SETTLE_UNITS) this.settleFuel();
+  }
+
+  /** Takes what host functions have used from the fuel of the guest. Throws if it is spent. */
+  settleFuel(): void {
+    const left = this.#fuel.value - this.#units;
+    this.#units = 0;
+    this.#fuel.value = Math.max(left, -1);
+    if (left < 0) throw new GuestError("fuel-limit", "The guest used all of its fuel.");
+  }
+
+  /** The functions by their names in the ABI. */
+  createImports(): Record<string, (...args: never[]) => unknown> {
+    return {
+      ...this.#createSettings(),
+      ...this.#createRequestLine(),
+      ...this.#createFields(),
+      ...this.#createBodies(),
+    };
+  }
+
+  #createSettings(): Record<string, (...args: never[]) => unknown> {
+    return {
+      enable_features: (features: number) => {
+        this.charge(CALL_UNITS);
+        // Later than handle_request they have no effect.
+        if (this.#phase !== "response") this.#features |= features & SUPPORTED_FEATURES;
+        return SUPPORTED_FEATURES;
+      },
+      get_config: (at: number, limit: number) => {
+        const { config } = this.#environment;
+        this.charge(CALL_UNITS + config.length / 16);
+        return this.#memory.writeBytes(config, at, limit);
+      },
+      log: (level: number, at: number, length: number) => {
+        this.charge(FIELD_UNITS);
+        if (!this.#environment.isLogged(level)) return;
+        const kept = Math.min(length >>> 0, LOG_BYTES_MAX);
+        this.#memory.view(at, length);
+        this.log(level, UTF8.decode(this.#memory.view(at, kept)));
+      },
+      log_enabled: (level: number) => {
+        this.charge(CALL_UNITS);
+        return this.#environment.isLogged(level) ? 1 : 0;
+      },
+      get_status_code: () => {
+        this.charge(CALL_UNITS);
+        return this.#open().status;
+      },
+      set_status_code: (status: number) => {
+        this.charge(CALL_UNITS);
+        if (status < 200 || status > 599)
+          throw trap(`The guest set the status ${status}; it must be between 200 and 599.`);
+        this.#open().status = status;
+      },
+    };
+  }
+
+  #createRequestLine(): Record<string, (...args: never[]) => unknown> {
+    return {
+      get_method: (at: number, limit: number) => this.#writeText(this.#open().method, at, limit),
+      set_method: (at: number, length: number) => {
+        const method = this.#readText(at, length);
+        checkMethod(method);
+        this.#openRequest("method").method = method;
+      },
+      get_uri: (at: number, limit: number) => this.#writeText(this.#open().uri, at, limit),
+      set_uri: (at: number, length: number) => {
+        const messages = this.#openRequest("URI");
+        const uri = this.#readText(at, length);
+        if (uri.length > URI_BYTES_MAX) throw trap("The guest set a URI that is too long.");
+        if (uri !== "" && !URI.test(uri))
+          throw trap("The guest set a URI with a space, a control or a byte above 127.");
+        messages.uri = uri === "" ? "/" : uri;
+      },
+      get_protocol_version: (at: number, limit: number) =>
+        this.#writeText(this.#open().protocolVersion, at, limit),
+      get_source_addr: (at: number, limit: number) =>
+        this.#writeText(this.#open().sourceAddress, at, limit),
+    };
+  }
+
+  #createFields(): Record<string, (...args: never[]) => unknown> {
+    return {
+      get_header_names: (kind: number, at: number, limit: number) => {
+        this.charge(FIELD_UNITS);
+        const names = this.#openFields(kind)?.listNames() ?? [];
+        this.charge(names.length * CALL_UNITS);
+        return this.#memory.writeTexts(names, at, limit);
+      },
+      get_header_values: (
+        kind: number,
+        nameAt: number,
+        nameLength: number,
+        at: number,
+        limit: number,
+      ) => {
+        this.charge(FIELD_UNITS);
+        const name = this.#readText(nameAt, nameLength);
+        if (name === "") throw trap("The guest passed an empty field name.");
+        const values = this.#openFields(kind)?.listValues(name) ?? [];
+        for (const { length } of values) this.charge(length / 16);
+        return this.#memory.writeTexts(values, at, limit);
+      },
+      set_header_value: (
+        kind: number,
+        nameAt: number,
+        nameLength: number,
+        at: number,
+        length: number,
+      ) => {
+        const fields = this.#openForChange(kind);
+        const name = this.#readName(nameAt, nameLength);
+        const value = this.#readText(at, length);
+        checkFieldValue(value, fields);
+        if (!this.#ignores(name)) fields.set(name, value);
+      },
+      add_header_value: (
+        kind: number,
+        nameAt: number,
+        nameLength: number,
+        at: number,
+        length: number,
+      ) => {
+        const fields = this.#openForChange(kind);
+        const name = this.#readName(nameAt, nameLength);
+        const value = this.#readText(at, length);
+        checkFieldValue(value, fields);
+        if (!this.#ignores(name)) fields.add(name, value);
+      },
+      remove_header: (kind: number, nameAt: number, nameLength: number) => {
+        const fields = this.#openForChange(kind);
+        const name = this.#readName(nameAt, nameLength);
+        if (!this.#ignores(name)) fields.remove(name);
+      },
+    };
+  }
+
+  #createBodies(): Record<string, (...args: never[]) => unknown> {
+    return {
+      read_body: (kind: number, at: number, limit: number) => this.#readBody(kind, at, limit),
+      write_body: (kind: number, at: number, length: number) => {
+        const size = length >>> 0;
+        this.charge(CALL_UNITS + size / 16);
+        this.#openBody(kind).append(this.#memory.view(at, size));
+      },
+    };
+  }
+
+  #readBody(kind: number, at: number, limit: number): bigint | Promise<bigint> {
+    this.charge(FIELD_UNITS);
+    if (limit === 0) throw trap("The guest read a body with a limit of 0 bytes.");
+    if (kind !== BodyKind.Request && kind !== BodyKind.Response) throw unknownKind("body", kind);
+    // Checked before the body is there, which may take long.
+    this.#memory.view(at, limit);
+    const cursor = this.#read[kind];
+    if (cursor !== undefined) return this.#passBody(cursor, at, limit);
+    const content = this.#openContent(kind);
+    if (!(content instanceof Promise))
+      return this.#passBody((this.#read[kind] = new BodyCursor(content)), at, limit);
+    return content.then((bytes) =>
+      this.#passBody((this.#read[kind] = new BodyCursor(bytes)), at, limit),
+    );
+  }
+
+  #openContent(kind: number): Uint8Array | Promise<Uint8Array> {
+    const messages = this.#open();
+    if (kind === BodyKind.Request) {
+      // The request has left by now: a body that was not read before is gone.
+      return this.#phase === "request" ? messages.readRequestBody() : NO_BYTES;
+    }
+    return this.#phase === "response" ? messages.readResponseBody() : NO_BYTES;
+  }
+
+  #passBody(cursor: BodyCursor, at: number, limit: number): bigint {
+    const bytes = cursor.take(limit >>> 0);
+    this.charge(bytes.length / 16);
+    this.#memory.view(at, bytes.length).set(bytes);
+    return BigInt(bytes.length) | (cursor.isAtEnd ? END_OF_BODY : 0n);
+  }
+
+  #openBody(kind: number): WrittenBody {
+    if (kind === BodyKind.Request) {
+      const { requestBodyBytesMax } = this.#openRequest("body");
+      return (this.#written[kind] ??= new WrittenBody(requestBodyBytesMax));
+    }
+    if (kind !== BodyKind.Response) throw unknownKind("body", kind);
+    const { responseBodyBytesMax } = this.#open();
+    return (this.#written[kind] ??= new WrittenBody(responseBodyBytesMax));
+  }
+
+  #open(): GuestMessages {
+    if (this.#messages === undefined) throw trap("The guest used a request while it had none.");
+    return this.#messages;
+  }
+
+  #openRequest(part: string): GuestMessages {
+    const messages = this.#open();
+    if (this.#phase !== "request")
+      throw trap(`The guest changed the ${part} of a request that has been sent.`);
+    return messages;
+  }
+
+  // Trailers are not offered: there are no names and no values.
+  #openFields(kind: number): FieldList | undefined {
+    const messages = this.#open();
+    switch (kind) {
+      case FieldKind.Request:
+        return messages.requestFields;
+      case FieldKind.Response:
+        return messages.responseFields;
+      case FieldKind.RequestTrailers:
+      case FieldKind.ResponseTrailers:
+        return undefined;
+      default:
+        throw unknownKind("header", kind);
+    }
+  }
+
+  #openForChange(kind: number): FieldList {
+    this.charge(FIELD_UNITS);
+    if (kind === FieldKind.Request) this.#openRequest("fields");
+    const fields = this.#openFields(kind);
+    if (fields === undefined) throw trap("The guest set a trailer; trailers are not supported.");
+    return fields;
+  }
+
+  #ignores(name: string): boolean {
+    if (!isUnchangeable(name)) return false;
+    this.#ignoredFields++;
+    return true;
+  }
+
+  #readName(at: number, length: number): string {
+    const name = this.#readText(at, length);
+    checkFieldName(name);
+    return name;
+  }
+
+  #readText(at: number, length: number): string {
+    this.charge(CALL_UNITS + (length >>> 0) / 16);
+    return this.#memory.readText(at, length);
+  }
+
+  #writeText(text: string, at: number, limit: number): number {
+    this.charge(CALL_UNITS + text.length / 16);
+    return this.#memory.writeText(text, at, limit);
+  }
+
+  #refuel(): void {
+    this.#units = 0;
+    this.#fuel.value = this.#environment.fuelPerCall;
+  }
+
+  #clear(): void {
+    this.#messages = undefined;
+    this.#features = this.#ownFeatures;
+    this.#ignoredFields = 0;
+    this.#read.fill(undefined);
+    this.#written.fill(undefined);
+  }
+}
+
+/** A body that is read in pieces. */
+class BodyCursor {
+  readonly #bytes: Uint8Array;
+  #at = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  get isAtEnd(): boolean {
+    return this.#at === this.#bytes.length;
+  }
+
+  take(bytesMax: number): Uint8Array {
+    const piece = this.#bytes.subarray(this.#at, this.#at + bytesMax);
+    this.#at += piece.length;
+    return piece;
+  }
+}
+
+/** A body that is written in pieces. */
+class WrittenBody {
+  readonly #bytesMax: number;
+  #pieces: Buffer[] = [];
+  #size = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  append(piece: Uint8Array): void {
+    this.#size += piece.length;
+    if (this.#size > this.#bytesMax)
+      throw trap(`The guest wrote a body of more than ${this.#bytesMax} bytes.`);
+    if (piece.length > 0) this.#pieces.push(Buffer.from(piece));
+  }
+
+  join(): Buffer {
+    if (this.#pieces.length !== 1) this.#pieces = [Buffer.concat(this.#pieces)];
+    return this.#pieces[0]!;
+  }
+}
+
+function trap(message: string): GuestError {
+  return new GuestError("trapped", message);
+}
+
+function unknownKind(what: string, kind: number): GuestError {
+  return trap(`The guest passed the unknown ${what} kind ${kind}.`);
+}

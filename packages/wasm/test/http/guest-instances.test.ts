@@ -1,0 +1,109 @@
+// Pools of instances: exclusive use, bounds, waiting.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  GuestInstances,
+  GuestMemoryBudget,
+  type HttpGuest,
+  compileHttpModule,
+} from "../../src/http/index.ts";
+import { assemble } from "../assemble.ts";
+import { TestEnvironment, TestMessages, writeGuest } from "./stage.ts";
+
+const module = compileHttpModule(assemble(writeGuest()));
+const trapping = compileHttpModule(assemble(writeGuest({ request: "unreachable" })));
+const PAGE_BYTES = 65_536;
+
+function createPool(
+  options: Partial<ConstructorParameters<typeof GuestInstances>[0]> = {},
+): GuestInstances {
+  const budget = new GuestMemoryBudget(1024 * PAGE_BYTES);
+  return new GuestInstances({ module, environment: new TestEnvironment(), budget, ...options });
+}
+
+/** An instance that is there without waiting. */
+function take(pool: GuestInstances): HttpGuest {
+  const guest = pool.acquire();
+  assert.ok(!(guest instanceof Promise));
+  return guest;
+}
+
+test("an instance serves one request at a time, and is used again", () => {
+  const pool = createPool();
+  const first = take(pool);
+  const second = take(pool);
+  assert.notEqual(first, second);
+  pool.release(first);
+  assert.equal(take(pool), first);
+  assert.equal(pool.size, 2);
+});
+
+test("an instance that trapped is not used again", () => {
+  const pool = createPool({ module: trapping });
+  const first = take(pool);
+  assert.throws(() => first.handleRequest(new TestMessages()));
+  pool.release(first);
+  assert.equal(pool.size, 0);
+  assert.notEqual(take(pool), first);
+});
+
+test("requests beyond the maximum wait in their order", async () => {
+  const pool = createPool({ instancesMax: 1, waitMs: 10_000 });
+  const guest = take(pool);
+  const order: number[] = [];
+  const waiting = [1, 2, 3].map(async (number) => {
+    const next = await pool.acquire();
+    order.push(number);
+    pool.release(next);
+  });
+  pool.release(guest);
+  await Promise.all(waiting);
+  assert.deepEqual(order, [1, 2, 3]);
+  assert.equal(pool.size, 1);
+});
+
+test("a request that waits gets a new instance if the one in use trapped", async () => {
+  const pool = createPool({ module: trapping, instancesMax: 1, waitMs: 10_000 });
+  const guest = take(pool);
+  const waiting = pool.acquire();
+  assert.throws(() => guest.handleRequest(new TestMessages()));
+  pool.release(guest);
+  assert.notEqual(await waiting, guest);
+});
+
+test("the queue and the time in it are bounded", async () => {
+  const pool = createPool({ instancesMax: 1, waitingMax: 1, waitMs: 20 });
+  take(pool);
+  const waiting = Promise.resolve(pool.acquire());
+  assert.throws(() => pool.acquire(), { code: "overloaded" });
+  await assert.rejects(waiting, { code: "overloaded" });
+});
+
+test("memory is shared: idle instances of other guests make room", async () => {
+  const budget = new GuestMemoryBudget(2 * PAGE_BYTES);
+  const idle = createPool({ budget });
+  idle.release(take(idle));
+  const busy = createPool({ budget, waitMs: 20 });
+  const first = take(busy);
+  assert.equal(budget.bytes, 2 * PAGE_BYTES);
+  take(busy);
+  assert.equal(idle.size, 0);
+  await assert.rejects(Promise.resolve(busy.acquire()), { code: "overloaded" });
+  busy.release(first);
+  busy.dropIdle();
+  assert.equal(budget.bytes, PAGE_BYTES);
+});
+
+test("a closed pool drops what comes back and refuses what waits", async () => {
+  const budget = new GuestMemoryBudget(64 * PAGE_BYTES);
+  const pool = createPool({ budget, instancesMax: 1, waitMs: 10_000 });
+  pool.warm();
+  assert.equal(pool.size, 1);
+  const guest = take(pool);
+  const waiting = assert.rejects(Promise.resolve(pool.acquire()), { code: "closed" });
+  pool.close();
+  await waiting;
+  pool.release(guest);
+  assert.equal(budget.bytes, 0);
+  assert.throws(() => pool.acquire(), { code: "closed" });
+});
