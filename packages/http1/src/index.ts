@@ -11,6 +11,7 @@ export * from "./parse/index.ts";
 export type * from "./contract/server.ts";
 export type * from "./contract/content.ts";
 export type * from "./contract/exchange.ts";
+export { HeadChangeError } from "./server/change-head.ts";
 export { sendContent } from "./server/send-content.ts";
 export { createServer } from "./server/server.ts";
 export type * from "./contract/upstream.ts";

@@ -29,8 +29,11 @@ export interface ResponseDraft {
    * that changes the content sets it. For HEAD and 304 it is the length to announce, not that of any content.
    */
   contentLength: number;
-  /** False for HEAD, 204 and 304, which have no content: filters then get no bytes. */
-  readonly hasContent: boolean;
+  /**
+   * False for HEAD, 204 and 304, which have no content: filters then get no bytes. A filter that changes `status` to or from
+   * one of them sets it, and passes on the content that the new one has.
+   */
+  hasContent: boolean;
 }
 
 /** Chooses the filters of a forwarded response: see `Exchange.responseFilter`. `E` is the type of the exchange. */

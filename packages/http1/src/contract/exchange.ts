@@ -69,6 +69,13 @@ export interface Exchange<U = unknown> {
   forwardPath: string | null;
   /** Query to forward instead of the query as sent, without `?`; "" removes it, null keeps it. Cleared for each request. */
   forwardQuery: string | null;
+  /** The body that `readBody` has collected or `replaceBody` has set: it is forwarded with its length. Otherwise null. */
+  readonly collected: Buffer | null;
+  /**
+   * Set in `onFailure` by a handler that answers after it has returned: the engine then sends no error response. The handler
+   * must answer, unless `aborted`. Cleared for each request.
+   */
+  answersLater: boolean;
   /**
    * Observes the body of this request while it is forwarded; set before `forward`, cleared for each request.
    * `addRequestTap` adds one to those that are there.
@@ -120,6 +127,17 @@ export interface Exchange<U = unknown> {
   pauseBody(): void;
   /** Resumes the receiver; chunks may arrive before this returns. */
   resumeBody(): void;
+  /**
+   * Replaces method and fields: `head`, as all later readers see it, is written and parsed again, and forwarded. The target
+   * stays: see `forwardPath`. `fields` contains the framing fields of the client unchanged. Nothing changes if it throws:
+   * `HeadChangeError` for a head that is refused, or whose framing or kind of response differs.
+   */
+  replaceHead(method: string, fields: readonly (readonly [name: string, value: string])[]): void;
+  /**
+   * Replaces the request body, also between two attempts. The client's own has been collected, or is empty; fields that
+   * describe it stay as they are. The bytes must not be modified afterwards.
+   */
+  replaceBody(bytes: Buffer): void;
   /** Forwards the request to a {@link ForwardTarget}. */
   forward(target: ForwardTarget, observer: ForwardObserver<U>): void;
   /**

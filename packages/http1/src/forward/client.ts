@@ -55,8 +55,6 @@ export interface ForwardClient<U> extends Exchange<U> {
   readonly isHandling: boolean;
   /** The whole request body has been received. */
   readonly bodyDone: boolean;
-  /** A body collected by `readBody`: it is sent instead of the client's own framing. */
-  readonly collected: Buffer | null;
   /** Status of the current response, 0 before. */
   readonly status: number;
   /** A response of the handler has been started and not ended. */

@@ -42,7 +42,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, ForwardOwner {
   readonly #requestFlow: RequestFlow<U>;
   readonly #responseFlow: ResponseFlow<U>;
   #tunnel: TunnelFlow<U> | null = null;
-  /** Outcome of a request that is answered with a stream of its handler instead. */
+  /** Outcome of a request that its handler answers instead, later or with a stream. */
   #replacedOutcome: RequestOutcome = "complete";
 
   constructor(exchange: ForwardClient<U>) {
@@ -211,12 +211,13 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, ForwardOwner {
       this.#try(next, kind === "reset-on-idle");
       return;
     }
-    if (!exchange.answered) exchange.respond(prepareProblem(codeOf(kind), detailOf(kind)));
+    if (!exchange.answered && !this.#awaitsAnswer)
+      exchange.respond(prepareProblem(codeOf(kind), detailOf(kind)));
     this.endReplaced("failed");
   }
 
   endReplaced(outcome: RequestOutcome): void {
-    if (this.#exchange.isStreaming) {
+    if (this.#exchange.isStreaming || this.#awaitsAnswer) {
       this.#request.state = State.Replaced;
       this.#request.totalDeadlineMs = NEVER;
       this.#replacedOutcome = outcome;
@@ -271,6 +272,10 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, ForwardOwner {
     const exchange = this.#exchange;
     this.#close();
     exchange.endReport.send(exchange, outcome, nowMs, upstreamMs, attempts, target);
+  }
+
+  get #awaitsAnswer(): boolean {
+    return this.#exchange.answersLater && !this.#exchange.answered;
   }
 
   #try(target: ForwardTarget, isFresh: boolean): void {

@@ -28,6 +28,7 @@ import {
 } from "../write/index.ts";
 import { type Refused, connectRefused, handlerFailed } from "../write/refused.ts";
 import { BodyDelivery } from "./body-delivery.ts";
+import { changeHead } from "./change-head.ts";
 import type { ConnectionHost } from "./connection-host.ts";
 import { readConnectionInfo } from "./connection-info.ts";
 import { EndReport } from "./end-report.ts";
@@ -67,6 +68,7 @@ export class ServerExchange<U> implements ForwardClient<U>, AnswerContext {
   bodyIdleMs = 0;
   forwardPath: string | null = null;
   forwardQuery: string | null = null;
+  answersLater = false;
   requestTap: RequestTap | null = null;
   responseFilter: ResponseFilter<Exchange<U>> | null = null;
   onAborted: ((exchange: Exchange<U>) => void) | null = null;
@@ -143,6 +145,7 @@ export class ServerExchange<U> implements ForwardClient<U>, AnswerContext {
     this.onEnd = null;
     this.onDrain = null;
     this.collected = null;
+    this.answersLater = false;
     this.body.framing.begin(head.framing, head.contentLength);
     if (head.methodId === Method.CONNECT) this.refuseBody(connectRefused);
     else this.#callHandler();
@@ -200,6 +203,15 @@ export class ServerExchange<U> implements ForwardClient<U>, AnswerContext {
 
   streamBody(receiver: BodyReceiver): void {
     this.body.stream(receiver);
+  }
+
+  replaceHead(method: string, fields: readonly (readonly [name: string, value: string])[]): void {
+    changeHead(this.head, method, fields);
+  }
+
+  replaceBody(bytes: Buffer): void {
+    if (!this.bodyDone) throw new Error("The request body has not been collected");
+    this.collected = bytes;
   }
 
   forward(target: ForwardTarget, observer: ForwardObserver<U>): void {

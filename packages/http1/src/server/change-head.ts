@@ -1,0 +1,62 @@
+// Replaces method and fields of a request that has been parsed.
+import { Method, Parse, type RequestParser } from "../parse/index.ts";
+
+/** Thrown for a changed head that cannot stand for the client's request. The request is as before. */
+export class HeadChangeError extends Error {
+  override readonly name = "HeadChangeError";
+  /** Code of the parser's refusal, `framing_changed` or `method_changed`. */
+  readonly code: string;
+
+  constructor(code: string) {
+    super(`The changed head is not valid: ${code}`);
+    this.code = code;
+  }
+}
+
+/** Methods whose responses are framed differently: neither may become another method, nor the reverse. */
+const FIXED: ReadonlySet<number> = new Set([Method.HEAD, Method.CONNECT]);
+
+/** See `Exchange.replaceHead`. The new head passes the checks of every received one. */
+export function changeHead(
+  head: RequestParser,
+  method: string,
+  fields: readonly (readonly [name: string, value: string])[],
+): void {
+  const before = Buffer.from(head.bytes.subarray(head.headStart, head.headEnd));
+  const { framing, contentLength, keepAlive, expectContinue, upgrade, methodId } = head;
+  const lines = fields.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  const text = `${method} ${head.targetString()} HTTP/1.${head.minor}\r\n${lines}\r\n`;
+  const refusal = read(head, Buffer.from(text, "latin1")) ?? judge();
+  // The connection may have been told to close since.
+  head.keepAlive = keepAlive;
+  if (refusal === undefined) return;
+  read(head, before);
+  head.keepAlive = keepAlive;
+  throw new HeadChangeError(refusal);
+
+  function judge(): string | undefined {
+    // A line break would be one more field.
+    if (head.fields.count !== fields.length) return "bad_field_value";
+    if (head.method !== method) return "bad_request_line";
+    if (head.methodId !== methodId && (FIXED.has(methodId) || FIXED.has(head.methodId)))
+      return "method_changed";
+    const isSame =
+      head.framing === framing &&
+      head.contentLength === contentLength &&
+      head.expectContinue === expectContinue &&
+      head.upgrade === upgrade;
+    return isSame ? undefined : "framing_changed";
+  }
+}
+
+function read(head: RequestParser, bytes: Buffer): string | undefined {
+  head.reset();
+  switch (head.execute(bytes, 0, bytes.length)) {
+    case Parse.Complete:
+      return head.next === bytes.length ? undefined : "bad_field_value";
+    case Parse.Refused:
+      return head.refusal!.code;
+    default:
+      return "bad_field_value";
+  }
+}

@@ -1,0 +1,229 @@
+// Requests whose head and body a handler changes before they are forwarded.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
+import {
+  type Exchange,
+  type ForwardObserver,
+  type ForwardTarget,
+  compilePlan,
+  createEngine,
+  createServer,
+  createUpstreamPool,
+} from "../../src/index.ts";
+import { ask, openRaw, startUpstream } from "../rig/raw.ts";
+
+type Handler = (
+  exchange: Exchange<undefined>,
+  forward: (observer?: ForwardObserver<undefined>) => void,
+) => void;
+
+const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+const cleanups: (() => Promise<void> | void)[] = [];
+after(async () => {
+  for (const cleanup of cleanups.reverse()) await cleanup();
+});
+
+/** A server that forwards as `handler` wants; `seen` are the requests of the upstream. */
+async function startGateway(handler: Handler, answers: readonly (string | null)[] = [OK]) {
+  const seen: string[] = [];
+  const upstream = await startUpstream((client, count) => {
+    seen.push(client.text);
+    client.text = "";
+    const answer = answers[Math.min(count, answers.length) - 1]!;
+    if (answer === null) client.socket.destroy();
+    else client.socket.write(answer);
+  });
+  const engine = createEngine({ intervalMs: 20 });
+  const pool = createUpstreamPool({
+    engine,
+    addresses: [{ host: "127.0.0.1", port: upstream.port }],
+  });
+  const target: ForwardTarget = { pool, plan: compilePlan() };
+  const errors: unknown[] = [];
+  const server = createServer<undefined>({
+    engine,
+    handler: (exchange) => handler(exchange, (observer = {}) => exchange.forward(target, observer)),
+    onHandlerError: (error) => errors.push(error),
+  });
+  await server.listen({ host: "127.0.0.1", port: 0 });
+  cleanups.push(
+    () => upstream.stop(),
+    async () => {
+      await server.close();
+      pool.close();
+      engine.close();
+    },
+  );
+  const { port } = server.address() as { port: number };
+  return { port, seen, errors, target };
+}
+
+const get = (lines = "", body = "") =>
+  `GET /a?b HTTP/1.1\r\nHost: a\r\nX-One: 1\r\nConnection: close\r\n${lines}\r\n${body}`;
+const post = (lines: string, body: string) => get(lines, body).replace("GET", "POST");
+
+/** The fields of a request, with those that `change` maps. */
+function listFields(
+  exchange: Exchange<undefined>,
+  change: (name: string, value: string) => [string, string][] = (name, value) => [[name, value]],
+): [string, string][] {
+  const { fields } = exchange.head;
+  return Array.from({ length: fields.count }, (_, at) =>
+    change(fields.name(at), fields.value(at)),
+  ).flat();
+}
+
+test("fields and method that are replaced are what later readers and the upstream see", async () => {
+  let method = "";
+  const gateway = await startGateway((exchange, forward) => {
+    exchange.replaceHead("DELETE", [
+      ...listFields(exchange, (name, value) => (name === "X-One" ? [] : [[name, value]])),
+      ["X-Two", "2"],
+    ]);
+    method = exchange.head.method;
+    assert.equal(exchange.head.fields.find("x-two"), "2");
+    assert.equal(exchange.head.fields.find("x-one"), undefined);
+    forward();
+  });
+  assert.match(await ask(gateway.port, get()), /200 OK/);
+  assert.equal(method, "DELETE");
+  assert.equal(gateway.seen[0], "DELETE /a?b HTTP/1.1\r\nHost: a\r\nX-Two: 2\r\n\r\n");
+});
+
+test("the body of a request follows a head that is replaced", async () => {
+  for (const lines of ["Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n"]) {
+    const gateway = await startGateway((exchange, forward) => {
+      exchange.replaceHead("PUT", listFields(exchange));
+      forward();
+    });
+    const body = lines.startsWith("C") ? "hello" : "5\r\nhello\r\n0\r\n\r\n";
+    await ask(gateway.port, post(lines, body));
+    assert.match(gateway.seen.join(""), /^PUT /);
+    assert.ok(gateway.seen.join("").endsWith(`\r\n\r\n${body}`));
+  }
+});
+
+const refused: [
+  name: string,
+  method: string,
+  fields: (own: [string, string][]) => [string, string][],
+  code: string,
+][] = [
+  ["a line break in a value", "GET", (own) => [...own, ["X-A", "1\r\nX-B: 2"]], "bad_field_value"],
+  ["a name with a space", "GET", (own) => [...own, ["X A", "1"]], "space_before_colon"],
+  [
+    "an end of the head in a value",
+    "GET",
+    (own) => [...own, ["X-A", "1\r\n\r\nGET / HTTP/1.1"]],
+    "bad_field_value",
+  ],
+  [
+    "a length that the request does not have",
+    "GET",
+    (own) => [...own, ["Content-Length", "3"]],
+    "framing_changed",
+  ],
+  ["two hosts", "GET", (own) => [...own, ["Host", "b"]], "host_repeated"],
+  ["HEAD for GET", "HEAD", (own) => own, "method_changed"],
+  ["a method with a space", "GET /b", (own) => own, "bad_request_line"],
+];
+for (const [name, method, change, code] of refused) {
+  test(`${name} is refused, and the request stays as it was`, async () => {
+    let found = "accepted";
+    const gateway = await startGateway((exchange, forward) => {
+      try {
+        exchange.replaceHead(method, change(listFields(exchange)));
+      } catch (error) {
+        found = (error as { code: string }).code;
+      }
+      forward();
+    });
+    await ask(gateway.port, get());
+    assert.equal(found, code);
+    assert.match(gateway.seen[0]!, /^GET \/a\?b .*\r\nX-One: 1\r\n\r\n$/s);
+  });
+}
+
+test("a replaced body is sent with its length, also by a request that had none", async () => {
+  const gateway = await startGateway((exchange, forward) => {
+    exchange.readBody(100, () => {
+      exchange.replaceBody(Buffer.from("changed"));
+      forward();
+    });
+  });
+  const length = "Content-Length: 5\r\n";
+  await ask(gateway.port, post(length, "hello"));
+  await ask(gateway.port, post("Transfer-Encoding: chunked\r\n", "1\r\na\r\n0\r\n\r\n"));
+  await ask(gateway.port, get());
+  for (const request of gateway.seen)
+    assert.match(request, /\r\nContent-Length: 7\r\n\r\nchanged$/);
+  assert.equal(gateway.seen.length, 3);
+});
+
+test("a body that has not been collected cannot be replaced", async () => {
+  const gateway = await startGateway((exchange) => {
+    exchange.replaceBody(Buffer.alloc(0));
+  });
+  assert.match(await ask(gateway.port, post("Content-Length: 5\r\n", "")), / 500 /);
+});
+
+test("a body is replaced between two attempts", async () => {
+  const gateway = await startGateway(
+    (exchange, forward) => {
+      exchange.readBody(100, () => {
+        forward({
+          onFailure: () => {
+            exchange.replaceBody(Buffer.from("second"));
+            return gateway.target;
+          },
+        });
+      });
+    },
+    [null, OK],
+  );
+  assert.match(await ask(gateway.port, post("Content-Length: 5\r\n", "first")), /200 OK/);
+  assert.match(gateway.seen[0]!, /first$/);
+  assert.match(gateway.seen[1]!, /Content-Length: 6\r\n\r\nsecond$/);
+});
+
+test("a handler answers a failed request later", async () => {
+  const ends: string[] = [];
+  const gateway = await startGateway(
+    (exchange, forward) => {
+      exchange.onEnd = (_exchange, { outcome, status }) => ends.push(`${outcome} ${status}`);
+      forward({
+        onFailure: () => {
+          exchange.answersLater = true;
+          setTimeout(() => exchange.respond({ status: 502, body: "later" }), 20);
+          return null;
+        },
+      });
+    },
+    [null],
+  );
+  assert.match(await ask(gateway.port, get()), /^HTTP\/1.1 502 .*later$/s);
+  assert.deepEqual(ends, ["failed 502"]);
+});
+
+test("a client that leaves ends a request that is to be answered later", async () => {
+  const ends: string[] = [];
+  const gateway = await startGateway(
+    (exchange, forward) => {
+      exchange.onEnd = (_exchange, { outcome }) => ends.push(outcome);
+      forward({
+        onFailure: () => {
+          exchange.answersLater = true;
+          return null;
+        },
+      });
+    },
+    [null],
+  );
+  const client = await openRaw(gateway.port);
+  client.socket.write(get());
+  await waitFor(() => gateway.seen.length === 1);
+  client.socket.destroy();
+  await waitFor(() => ends.length === 1);
+  assert.deepEqual(ends, ["client-aborted"]);
+});
