@@ -54,6 +54,9 @@ export const longForms: readonly TestPlan[] = [
   longForm("services/notify/test/crash/kill.test.ts", { PLATFORM_NOTIFY_KILLS: "50" }),
   longForm("services/notify/test/crash/calls-kill.test.ts", { PLATFORM_NOTIFY_CALL_KILLS: "30" }),
   longForm("services/notify/test/inbound/kill.test.ts", { PLATFORM_NOTIFY_INBOUND_KILLS: "50" }),
+  longForm("services/pulse/test/anomaly/simulated-week.test.ts", {
+    PLATFORM_ANOMALY_LOOK_EVERY: "3",
+  }),
   longForm("services/pulse/test/crash/kill.test.ts", { PLATFORM_BROKER_KILLS: "200" }),
   longForm("services/pulse/test/crash/crash-states.test.ts", {
     PLATFORM_BROKER_CRASH_STATES: "600",

@@ -5,6 +5,7 @@ import { every, type Clock } from "@platform/kernel/time";
 import type { Log } from "@platform/log";
 import type { GuestPool } from "@platform/wasm";
 import { Activity } from "./activity/activity.ts";
+import { Anomalies, type AnomaliesOptions } from "./anomaly/anomalies.ts";
 import { TopicRules } from "./access/topic-rules.ts";
 import { Compactor } from "./compact/compactor.ts";
 import { DeadLetterQueue } from "./deadletter/dead-letter-queue.ts";
@@ -158,8 +159,7 @@ export async function openBroker(options: BrokerOptions) {
     },
   });
   const compactor = new Compactor({ store, topics, groups, expiry, onError });
-  const activity = new Activity({ topics, offsets, clock, onError });
-  activity.start();
+  const watch = watchTopics({ store, state, topics, offsets, clock, idSource, onError });
   expiry.start(groups);
   delays.start();
   compactor.start();
@@ -195,11 +195,12 @@ export async function openBroker(options: BrokerOptions) {
     deadLetterQueue,
     counts,
     tenantCounts,
-    activity,
+    ...watch,
     /** Stops background work and saves its state; the log stays open. */
     async close(): Promise<void> {
       await Promise.all(timers.map((timer) => timer.stop()));
-      await activity.stop();
+      await watch.activity.stop();
+      await watch.anomalies.close();
       await compactor.stop();
       await delays.stop();
       await expiry.stop();
@@ -209,4 +210,12 @@ export async function openBroker(options: BrokerOptions) {
       await store.finish();
     },
   };
+}
+
+/** Starts to sample the topics, and to look for what is unusual in the samples. */
+function watchTopics(options: Omit<AnomaliesOptions, "activity"> & { offsets: Offsets }) {
+  const activity = new Activity(options);
+  const anomalies = new Anomalies({ ...options, activity });
+  activity.start();
+  return { activity, anomalies };
 }

@@ -3,6 +3,7 @@ import type { Figure } from "@platform/kernel/feeds";
 import type { MetricFamily, MetricRegistry } from "@platform/kernel/metrics";
 import type { LogStats } from "@platform/log";
 import type { WorstLag } from "./activity/activity.ts";
+import type { AnomalyKind } from "./anomaly/anomaly-log.ts";
 
 const RUN_BOUNDS_NS = [1e4, 5e4, 1e5, 5e5, 1e6, 5e6, 1e7, 5e7, 1e8, 1e9];
 
@@ -15,6 +16,7 @@ export interface MetricSources {
   mqttConnections: () => number;
   deadLetters: () => number;
   lag: () => WorstLag;
+  anomalies: () => Readonly<Record<AnomalyKind, number>>;
 }
 
 /** Counts runs of transforms. */
@@ -70,6 +72,15 @@ export function collectMetrics(
       counter("platform_pulse_dlq_messages_total", "Dead letters written.", sources.deadLetters()),
       gauge("platform_pulse_topics_count", "Topics.", sources.topics()),
       ...collectLag(sources.lag()),
+      {
+        type: "gauge",
+        name: "platform_pulse_anomalies_active",
+        help: "Anomalies of topics that last.",
+        samples: Object.entries(sources.anomalies()).map(([kind, value]) => ({
+          labels: [["kind", kind]],
+          value,
+        })),
+      },
       ...collectDisk(sources.log()),
       ...collectDamage(sources.log()),
       gauge("platform_pulse_subscribers_count", "Subscribers.", sources.subscribers()),

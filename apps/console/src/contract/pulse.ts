@@ -19,6 +19,7 @@ export interface PulseAnswers {
   "POST /topics/{topic}/dlq": { status: "success"; topic: string; dlq_topic: string };
   "GET /topics/{topic}/dlq/summary": { dlq_topic: string; total: number; counted: number; is_complete: boolean; clusters: { reason: string; count: number; first_seen: number; last_seen: number; sample_ids: string[] }[] };
   "POST /topics/{topic}/dlq/requeue": Published;
+  "GET /topics/{topic}/anomalies": { topic: string; learning: boolean; baseline: { rate: number; rate_deviation: number; bytes: number; paths: number }; anomalies: Anomaly[] };
   "GET /topics/{topic}/transform": { topic: string; bytes: number; sha256: string };
   "PUT /topics/{topic}/transform": { topic: string; bytes: number; sha256: string };
   "POST /topics/{topic}/transform/test": { topic: string; messages: { partition: number; offset: number; before: { payload: string; bytes: number; is_text: boolean }; after: { payload: string; bytes: number; is_text: boolean } | null; error: string | null }[] };
@@ -51,6 +52,8 @@ export interface PulseAnswers {
 type Published = { status: "success"; topic: string; processed_payload: string; message_id: string; partition?: number; offset?: number; scheduled_for?: number; duplicate?: true; routed_to?: string; failure_reason?: string };
 
 type Topic = { name: string; subscribers: number; partitions: number; has_transform: boolean; dlq_topic: string; queue_depth: number; queue_depth_max: number | null; queue_counts: "groups" | "unread"; messages: number; bytes: number; messages_per_second: number | null; config: { retention_ms: number; retention_bytes: number; cleanup_policy: "delete" | "compact" | "compact,delete"; segment_bytes: number; delete_retention_ms: number } };
+
+type Anomaly = { id: string; kind: "rate_spike" | "rate_drop" | "size_spike" | "field_missing" | "field_new" | "type_changed" | "not_json"; path?: string; since: number; until: number | null; severity: "low" | "medium" | "high"; observed: number | string; expected: number | string; detail: string };
 
 type Message = { topic: string; partition: number; offset: number; message_id: string; key: string | null; payload: string; encoding?: "base64"; timestamp: number; priority: number; headers: Record<string, string>; retry_count?: number };
 

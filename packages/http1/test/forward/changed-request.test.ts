@@ -41,7 +41,7 @@ async function startGateway(handler: Handler, answers: readonly (string | null)[
   });
   const target: ForwardTarget = { pool, plan: compilePlan() };
   const errors: unknown[] = [];
-  const server = createServer<undefined>({
+  const server = createServer({
     engine,
     handler: (exchange) => handler(exchange, (observer = {}) => exchange.forward(target, observer)),
     onHandlerError: (error) => errors.push(error),

@@ -62,6 +62,7 @@ export class Activity {
   #topics = new Map<Topic, TopicSample>();
   #groups = new Map<string, Map<Topic, LagSeries>>();
   #timer: RepeatingTimer | undefined;
+  readonly #listeners = new Set<() => void>();
 
   constructor(options: ActivityOptions) {
     this.#options = options;
@@ -75,6 +76,19 @@ export class Activity {
 
   async stop(): Promise<void> {
     await this.#timer?.stop();
+  }
+
+  /** Calls `listener` after each sample until the returned function is called. */
+  watch(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** Messages per second of all topics between the last two samples, where that is known. */
+  *rates(): Generator<[topic: Topic, perSecond: number]> {
+    for (const [topic, { perSecond }] of this.#topics) {
+      if (perSecond !== undefined) yield [topic, perSecond];
+    }
   }
 
   /** Messages per second that were stored between the last two samples; undefined if it is not known. */
@@ -107,6 +121,7 @@ export class Activity {
     this.#sampleTopics((nowMs - this.#sampledMs) / 1_000);
     this.#sampledMs = nowMs;
     this.#sampleGroups();
+    for (const listener of this.#listeners) listener();
   }
 
   #sampleTopics(elapsedS: number): void {

@@ -99,7 +99,7 @@ function describeSources(
   { kafka, mqtt }: Wires,
   subscribers: Subscribers,
 ): MetricSources {
-  const { publisher, topics, counts, activity } = broker;
+  const { publisher, topics, counts, activity, anomalies } = broker;
   return {
     published: () => publisher.counts.published + kafka.counts.published,
     mqttConnections: () => mqtt.connectionCount,
@@ -107,6 +107,7 @@ function describeSources(
     log: () => journal.stats(),
     subscribers: () => subscribers.count,
     lag: () => activity.worstLag,
+    anomalies: () => anomalies.countActive(),
     deadLetters: () =>
       publisher.counts.deadLettered +
       kafka.counts.deadLettered +

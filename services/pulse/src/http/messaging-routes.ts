@@ -3,6 +3,7 @@ import type { ApiRoute } from "@platform/kernel/http";
 import type { Broker } from "../broker.ts";
 import { createAccessRoutes } from "./access-api.ts";
 import { createAcknowledgementRoutes } from "./acknowledgement-api.ts";
+import { createAnomalyRoute } from "./anomalies-api.ts";
 import { createBrowseRoutes } from "./browse-api.ts";
 import { createConnectionsRoute, type ConnectionSources } from "./connections-api.ts";
 import { createDeadLettersRoutes } from "./dead-letters-api.ts";
@@ -35,6 +36,7 @@ export function createMessagingRoutes(options: MessagingRoutesOptions): ApiRoute
     ...createSocketRoutes(),
     ...createAccessRoutes(broker.topicRules),
     ...createTopicRoutes(parts),
+    createAnomalyRoute(parts),
     ...createTransformRoutes(parts),
     ...createReadingRoutes(parts),
     ...createBrowseRoutes(parts),

@@ -45,6 +45,7 @@ const operations: [method: string, path: string, body: unknown, rights: readonly
   ["GET", "/api/v1/topics/a/schema", undefined, RIGHTS],
   ["GET", "/api/v1/topics/a/dlq/summary", undefined, RIGHTS],
   ["GET", "/api/v1/topics/a/transform", undefined, RIGHTS],
+  ["GET", "/api/v1/topics/a/anomalies", undefined, RIGHTS],
   ["GET", "/api/v1/groups/g/lag", undefined, RIGHTS],
   ["GET", "/api/v1/consumers/lag", undefined, RIGHTS],
   ["GET", "/api/v1/groups/g", undefined, RIGHTS],
