@@ -8,7 +8,8 @@ let source: string | undefined;
 
 /**
  * Returns the rules of axe that a page breaks, each with the first elements that do. `rules` limits the check to these.
- * Styles and media of the page are not loaded again: the rules that need them are off, or about pages with sound.
+ * Styles and media of the page are not loaded again: the rules that need them are off, or about pages with sound. Selectors
+ * of elements are not computed, because their HTML names them.
  */
 export async function findViolations(page: Page, rules?: readonly string[]): Promise<string[]> {
   source ??= readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
@@ -16,6 +17,7 @@ export async function findViolations(page: Page, rules?: readonly string[]): Pro
   const options = {
     resultTypes: ["violations"],
     preload: false,
+    selectors: false,
     ...(rules === undefined ? {} : { runOnly: rules }),
   };
   return await page.evaluate(
