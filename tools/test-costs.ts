@@ -7,7 +7,10 @@ const PATH = fileURLToPath(new URL("test-costs.json", import.meta.url));
 /** Times of one file in seconds. */
 export interface TestCost {
   wallS: number;
-  /** Of the file's process and of those that it started and that have been waited for; undefined if it is not recorded. */
+  /**
+   * Of the file's process and of those that it started, where the kernel keeps an account of them; elsewhere only of those that
+   * have been waited for. Undefined if it is not recorded.
+   */
   cpuS: number | undefined;
 }
 

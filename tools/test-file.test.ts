@@ -56,6 +56,26 @@ test("a file fails if it does not load or exits before its tests are done", asyn
   for (const { file, failure } of results) assert.notEqual(failure, undefined, file);
 });
 
+test(
+  "the CPU time of a process that nobody waits for counts",
+  { skip: existsSync("/sys/fs/cgroup/cpuacct/cgroup.procs") ? false : "needs cgroup v1" },
+  async () => {
+    const file = writeTestFile(
+      "orphan.test.mjs",
+      `import { spawn } from "node:child_process";
+       test("starts", (t, done) => {
+         const work = "while (process.cpuUsage().user < 300_000);";
+         const orphan = \`\${process.execPath} -e '\${work}' >&2 &\`;
+         const shell = spawn("sh", ["-c", orphan], { stdio: ["ignore", "ignore", "pipe"] });
+         shell.stderr.resume().on("close", done);
+       });`,
+    );
+    const { failure, cost } = await runTestFile({ file, env: {}, timeoutMs: 30_000 });
+    assert.equal(failure, undefined);
+    assert.ok(cost.cpuS! > 0.3, `${cost.cpuS} s`);
+  },
+);
+
 test("a file beyond its time limit is killed with all its processes, and the limit is reported", async () => {
   const pidFile = join(folder, "pid");
   const file = writeTestFile(

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { CpuAccount } from "./cpu-account.ts";
 import { findMarkedProcesses, isRunning, killProcess, type ProcessEntry } from "./process-table.ts";
 import { parseTimes, type TestCost } from "./test-costs.ts";
 import type { TestPlan } from "./test-plan.ts";
@@ -52,8 +53,11 @@ const COMPILE_CACHE = fileURLToPath(new URL("../node_modules/.cache/platform", i
 /** Processes stopped by a test may still be exiting when the file ends: on a busy machine a platform needs seconds. */
 const LEFTOVER_GRACE_MS = 25_000;
 
-/** Runs its arguments, and writes the CPU time of all processes that were waited for into the file `$0`. */
-const MEASURE = '"$@"; code=$?; times > "$0"; exit $code';
+/**
+ * Runs its arguments from the second on in the account whose door is the first, if it is not empty; writes the CPU time of all
+ * processes that were waited for into the file `$0`.
+ */
+const MEASURE = '[ -z "$1" ] || echo 0 > "$1"; shift; "$@"; code=$?; times > "$0"; exit $code';
 
 const running = new Map<string, ChildProcess>();
 
@@ -69,7 +73,9 @@ export async function runTestFile(
   chmodSync(folder, 0o711);
   const reportPath = join(folder, "report.jsonl");
   const timesPath = join(folder, "times");
-  const child = startTestFile(plan, mark, { folder, reportPath, timesPath });
+  const account = CpuAccount.open(`platform-test-${mark}`);
+  const places = { folder, reportPath, timesPath, door: account?.door ?? "" };
+  const child = startTestFile(plan, mark, places);
   running.set(mark, child);
   const output = collectOutput(child);
   let timedOut = false;
@@ -82,7 +88,9 @@ export async function runTestFile(
   const leftovers = await endLeftovers(mark, child, graceMs);
   running.delete(mark);
   const report = readReport(reportPath);
-  const cpuS = existsSync(timesPath) ? parseTimes(readFileSync(timesPath, "utf8")) : 0;
+  const waitedForS = existsSync(timesPath) ? parseTimes(readFileSync(timesPath, "utf8")) : 0;
+  const cpuS = account?.read() ?? waitedForS;
+  await account?.close();
   const ms = performance.now() - startedMs;
   rmSync(folder, { recursive: true, force: true });
   return {
@@ -117,7 +125,12 @@ function writeEntry({ file, members }: TestPlan, folder: string): string {
 function startTestFile(
   plan: TestPlan,
   mark: string,
-  { folder, reportPath, timesPath }: { folder: string; reportPath: string; timesPath: string },
+  {
+    folder,
+    reportPath,
+    timesPath,
+    door,
+  }: { folder: string; reportPath: string; timesPath: string; door: string },
 ): ChildProcess {
   const options = [
     `--test-timeout=${Math.ceil(plan.timeoutMs * TEST_TIMEOUT_PART)}`,
@@ -127,7 +140,7 @@ function startTestFile(
     `--test-reporter-destination=${reportPath}`,
   ];
   const program = [process.execPath, ...options, writeEntry(plan, folder)];
-  return spawn("sh", ["-c", MEASURE, timesPath, ...program], {
+  return spawn("sh", ["-c", MEASURE, timesPath, door, ...program], {
     // A separate group: ctrl-c reaches only the runner, which then kills all files and their processes.
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
