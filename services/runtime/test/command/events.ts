@@ -35,18 +35,18 @@ for (const [title, start] of [
       const url = `${find(started, "vault").url}${path}`;
       await curl("--fail-with-body", ...signed, ...unsigned, "-X", "PUT", "-d", body, url);
     };
-    await put("/photos", "");
-    const stomp = { url: "stomp://platform", destination: "/topic/store.photos" };
-    const subscription = { bucket: "photos", events: ["objstore:ObjectCreated:*"], stomp };
-    await put("/photos?notification=", JSON.stringify(subscription));
-    await put("/photos/a.jpg", "hello");
+    await put("/uploads", "");
+    const stomp = { url: "stomp://platform", destination: "/topic/store.uploads" };
+    const subscription = { bucket: "uploads", events: ["objstore:ObjectCreated:*"], stomp };
+    await put("/uploads?notification=", JSON.stringify(subscription));
+    await put("/uploads/a.jpg", "hello");
     const { url } = find(started, "pulse");
     assert.equal(url.startsWith("https:"), title !== "");
     const token = `Authorization: Bearer ${credentials["PLATFORM_PULSE_TOKEN"]}`;
     let text = "";
     for (let turn = 0; turn < 400 && !text.includes("a.jpg"); turn++) {
       await sleep(50);
-      text = await curl("-H", token, `${url}/api/v1/tail?topic=store.photos`);
+      text = await curl("-H", token, `${url}/api/v1/tail?topic=store.uploads`);
     }
     assert.match(text, /objstore:ObjectCreated:Put/);
     if (start !== joinPlatform) await stopPlatform(platform);

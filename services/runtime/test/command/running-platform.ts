@@ -36,7 +36,8 @@ export async function startPlatform(
   flags: readonly string[],
   env: Record<string, string> = {},
 ): Promise<RunningPlatform> {
-  const data = join(makeFolder(), "data");
+  // A path that a shell must quote.
+  const data = join(makeFolder(), "my data");
   const up = run(["up", "--json", "--data", data, ...flags, ...anyPort], env);
   return { up, started: await up.waitFor(findStarted), data };
 }

@@ -1,5 +1,5 @@
-// Services of a running platform with each other, with Prometheus and with a tunnel, on one platform. The admin feeds come
-// first: they require one without conditions.
+// Services of a running platform with each other, with Prometheus and with a tunnel, and the commands of operators, on one
+// platform. The admin feeds come first: they require one without conditions; the commands come last: they stop it.
 import { after } from "node:test";
 import { endPlatform } from "./running-platform.ts";
 import "./admin-feeds.ts";
@@ -7,5 +7,6 @@ import "./dashboard.ts";
 import "./mail.ts";
 import "./share.ts";
 import "./events.ts";
+import "./commands.ts";
 
 after(endPlatform);

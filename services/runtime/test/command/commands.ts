@@ -16,23 +16,21 @@ import { openCommandLine } from "../fixture/collect-answers.ts";
 import {
   anyPort,
   find,
-  findStarted,
   isAlive,
   makeFolder,
   parseEnv,
   run,
   type Started,
 } from "@platform/testing/platform-process";
+import { joinPlatform } from "./running-platform.ts";
 
-// A path that a shell must quote.
-const data = join(makeFolder(), "my data");
 const SETTLE_MS = 60_000;
+let data: string;
 let up: ReturnType<typeof run>;
 let started: Started;
 
 before(async () => {
-  up = run(["up", "--json", "--data", data, ...anyPort]);
-  started = await up.waitFor(findStarted);
+  ({ data, up, started } = await joinPlatform());
 });
 
 // One process for most commands: each would load the same modules.
