@@ -28,6 +28,7 @@ import { removeRunning, type RunningState } from "../data-folder/running-file.ts
 import { formatIndexPage } from "../index-page.ts";
 import { formatScrapeConfig } from "../scrape-config.ts";
 import {
+  findMainListener,
   formatListenerUrl,
   formatUrl,
   getAddress,
@@ -254,7 +255,7 @@ function createStarter(
   return (entry: ServiceEntry, context: EntryContext): SupervisedProcess =>
     createPart(entry, context, options, output.log, {
       onReady: (listeners, pid) => {
-        if (listeners[0]?.name === "https") secure.add(entry.name);
+        if (findMainListener(entry, listeners)?.name === "https") secure.add(entry.name);
         states.setReady(entry, listeners, pid);
         onReady(entry, listeners, pid);
         if (entry.name === "gate") void late.projects?.publish();
@@ -490,7 +491,7 @@ function describeService(
   listeners: readonly ListenerReport[],
   pid: number,
 ): BannerService {
-  const [main] = listeners;
+  const main = findMainListener(entry, listeners);
   return {
     name: entry.name,
     label: entry.label,

@@ -7,7 +7,12 @@ import {
   type RunningState,
   type ServiceState,
 } from "../data-folder/running-file.ts";
-import { formatListenerUrl, isReportOf, type ServiceEntry } from "../services/entry.ts";
+import {
+  findMainListener,
+  formatListenerUrl,
+  isReportOf,
+  type ServiceEntry,
+} from "../services/entry.ts";
 import type { Failure } from "../supervisor/supervised-process.ts";
 
 /** States by service. */
@@ -59,7 +64,7 @@ export class RunningServices {
 
   /** Records that a service is ready. */
   setReady(entry: ServiceEntry, listeners: readonly ListenerReport[], pid: number): void {
-    const [main] = listeners;
+    const main = findMainListener(entry, listeners);
     const { probes } = entry;
     const probed =
       probes === undefined ? undefined : listeners.find((report) => isReportOf(report, probes));

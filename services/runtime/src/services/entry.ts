@@ -111,6 +111,19 @@ export function isReportOf(report: ListenerReport, name: string): boolean {
   return report.name === name || (report.name === "https" && name === "http");
 }
 
+/**
+ * Returns the report of the listener by which clients reach a service: the first one of its entry. Others may be open before it,
+ * such as that of received mail.
+ */
+export function findMainListener(
+  { listeners: [main] }: ServiceEntry,
+  reports: readonly ListenerReport[],
+): ListenerReport | undefined {
+  return (
+    reports.find((report) => main !== undefined && isReportOf(report, main.name)) ?? reports[0]
+  );
+}
+
 /** Returns `localhost:8080` for addresses that include the loopback interface, otherwise the address itself. */
 export function formatLocalHost(address: ListenAddress): string {
   const { host, port } = address;

@@ -1,7 +1,7 @@
 // Mail under `platform up`.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { EntryContext } from "../../src/services/entry.ts";
+import { findMainListener, type EntryContext } from "../../src/services/entry.ts";
 import { gateEntry } from "../../src/services/gate.ts";
 import { notifyEntry } from "../../src/services/notify.ts";
 
@@ -36,4 +36,13 @@ test("links in mails lead through the gateway", () => {
   } finally {
     delete process.env[KEY];
   }
+});
+
+test("mail is reached by its API, also if it receives mail", () => {
+  const smtp = { name: "smtp", host: "127.0.0.1", port: 25 };
+  const http = { name: "http", host: "127.0.0.1", port: 8094 };
+  assert.equal(findMainListener(notifyEntry, [smtp, http]), http);
+  const https = { ...http, name: "https" };
+  assert.equal(findMainListener(notifyEntry, [smtp, https]), https);
+  assert.equal(findMainListener(notifyEntry, []), undefined);
 });
