@@ -23,7 +23,7 @@ const MIB = 1024 * 1024;
 /** At 16 MiB/s a check takes long enough to be cancelled, but nobody waits for it. */
 const OBJECTS = 8;
 const LONG = `${"a-long-name-".repeat(8)}hook`;
-const FOLDER = "/storage/buckets/papers";
+const FOLDER = "/storage/buckets/drafts";
 
 let platform: Platform;
 let browser: Browser;
@@ -160,7 +160,7 @@ test("subscriptions show their last tries as they happen", { skip: chromiumSkip 
 
 /** Names of the objects that are left. */
 async function listLeft(): Promise<string[]> {
-  const listed = await platform.storage("GET", "/papers");
+  const listed = await platform.storage("GET", "/drafts");
   return [...listed.matchAll(/<Key>([^<]*)<\/Key>/g)].map(([, key]) => key!);
 }
 
@@ -168,9 +168,9 @@ test(
   "a deletion clicked twice happens once and leaves the view",
   { skip: chromiumSkip },
   async (t) => {
-    await platform.storage("PUT", "/papers");
+    await platform.storage("PUT", "/drafts");
     for (const name of ["one", "two", "three"])
-      await platform.storage("PUT", `/papers/${name}`, "x");
+      await platform.storage("PUT", `/drafts/${name}`, "x");
     const { page } = await openPlatform(t, browser, platform, undefined, `${FOLDER}?key=one`);
     const pane = page.getByRole("complementary", { name: "Details" });
     const remove = pane.getByRole("button", { name: "Delete", exact: true });

@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import { after, before } from "node:test";
 import type { Browser, Locator, Page } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { Platform } from "../../../identity/platform.ts";
+import { chromiumSkip } from "@platform/kernel/testing";
+import type { Platform } from "../../../identity/platform.ts";
 import { Canary } from "./canary.ts";
 import { onPlatform, testTask, type Task } from "./hands.ts";
+import { joinInstallation } from "../installation.ts";
 
 const PROJECT = `server { port: 3000 }
 export route GET /hello { return "hello"; }
@@ -19,7 +20,7 @@ let canary: Canary;
 
 before(async () => {
   if (chromiumSkip !== false) return;
-  [platform, browser] = await Promise.all([Platform.start({ project: PROJECT }), startChromium()]);
+  ({ platform, browser } = await joinInstallation({ project: PROJECT }));
   target = await platform.breakRoute("/broken");
   canary = await Canary.start(platform);
   await platform.storage("PUT", "/pictures");
@@ -27,9 +28,7 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
   await canary?.stop();
-  await platform?.stop();
 });
 
 /** The condition of the route in "Needs you". */
