@@ -38,6 +38,7 @@ export interface PulseAnswers {
   "DELETE /dlq": { succeeded: number; failed: number; items: { topic: string; message_id: string; payload?: string; error: { code: string; detail: string } | null }[]; next_cursor: string | null };
   "GET /dlq/causes": { causes: { reason: string; count: number; first_seen: number; last_seen: number; topic: string; tenant?: string; is_complete: boolean }[]; total: number; is_complete: boolean };
   "POST /dlq/requeue": { dry_run: boolean; succeeded: number; failed: number; items: { topic: string; message_id: string; payload?: string; error: { code: string; detail: string } | null }[]; next_cursor: string | null };
+  "GET /topics/{topic}/dlq/triage": { dlq_topic: string; total: number; is_complete: boolean; suggestions: TriageSuggestion[] };
   "GET /groups/{group}": { group: string; kind: "kafka" | "dispatch" | null; state: "Empty" | "PreparingRebalance" | "CompletingRebalance" | "Stable" | "Dead"; members: { id: string; instance_id: string | null; client_id: string | null; client_host: string }[]; subscribers: number; offsets: { topic: string; partition: number; committed_offset: number; latest_offset: number; lag: number; committed_at: string }[] };
   "POST /groups/{group}": { group: string; topic: string; dry_run: boolean; changes: { partition: number; from: number | null; to: number; replayed: number; skipped: number }[] };
   "GET /groups/{group}/lag": { group: string; sample_ms: number; topics: { topic: string; lag: number; lagging_since: string | null; samples: { time: string; lag: number }[] }[] };
@@ -58,3 +59,5 @@ type Anomaly = { id: string; kind: "rate_spike" | "rate_drop" | "size_spike" | "
 type Message = { topic: string; partition: number; offset: number; message_id: string; key: string | null; payload: string; encoding?: "base64"; timestamp: number; priority: number; headers: Record<string, string>; retry_count?: number };
 
 type Event = { topic: string; partition: number; offset: number; message_id: string; key: string | null; payload: string; encoding?: "base64"; timestamp: number; priority: number; headers: Record<string, string>; retry_count?: number; type: string | null };
+
+type TriageSuggestion = { cluster: string; count: number; kind: "ttl" | "schema" | "transform" | "deliveries" | "other"; cause: string; action: "requeue" | "requeue_changed" | "raise_ttl" | "fix_transform" | "fix_consumer" | "change_schema" | "discard"; confidence: number; evidence: { tried: number; pass: number; fail: number; examples: { message_id: string; result: string }[] }; patch?: { op: string; path: string; from?: string; value?: unknown }[]; convert?: { path: string; to: "string" | "number" | "integer" | "boolean" }[]; request?: { method: string; path: string; body: Record<string, unknown> } };

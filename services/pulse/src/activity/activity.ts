@@ -101,6 +101,17 @@ export class Activity {
     return this.#groups.get(keyOf(tenant, group))?.values() ?? [];
   }
 
+  /** The longest time in which a group had a lag in a topic without a pause, of the last ten minutes; 0 without groups. */
+  longestLagMs(topic: Topic): number {
+    const nowMs = this.#options.clock.now();
+    let longest = 0;
+    for (const group of this.#groups.values()) {
+      const { laggingSinceMs = nowMs } = group.get(topic) ?? {};
+      longest = Math.max(longest, nowMs - laggingSinceMs);
+    }
+    return longest;
+  }
+
   /** The largest lags at the last sample. */
   get worstLag(): WorstLag {
     const nowMs = this.#options.clock.now();

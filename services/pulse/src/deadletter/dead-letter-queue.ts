@@ -17,8 +17,7 @@ const SUMMARY_BYTES_MAX = 64 * 1024 * 1024;
 const SAMPLE_IDS_MAX = 5;
 const CLUSTERS_MAX = 100;
 
-/** Dead letters with the same reason, ignoring numbers and ids in it. Times in epoch seconds. */
-/** Dead letters of one cause, for the API. */
+/** Dead letters with the same reason, ignoring numbers and ids in it, for the API. Times in epoch seconds. */
 export const deadLetterCause = z.object({
   reason: z.string(),
   count: z.int(),
@@ -27,7 +26,18 @@ export const deadLetterCause = z.object({
   sample_ids: z.array(z.string()),
 });
 
-type Cluster = z.infer<typeof deadLetterCause>;
+/** Dead letters of one cause, with the offsets of the newest in their topic, oldest first. */
+export type LetterCluster = z.infer<typeof deadLetterCause> & { offsets: number[] };
+
+/** Dead letters counted by their cause. */
+export interface LetterCounts {
+  dlq_topic: string;
+  total: number;
+  counted: number;
+  /** False if these are only the newest letters, or the most frequent causes. */
+  is_complete: boolean;
+  clusters: LetterCluster[];
+}
 
 interface Letter {
   message: Message;
@@ -114,9 +124,19 @@ export class DeadLetterQueue<Outcome> {
 
   /** Counts the newest dead letters by reason, most frequent first; `is_complete` if these are all. */
   async summarize(topic: Topic, lettersMax = SUMMARY_MAX) {
+    const counts = await this.cluster(topic, lettersMax, 0);
+    const clusters = counts.clusters.map((counted) => {
+      const { offsets: _, ...cluster } = counted;
+      return cluster;
+    });
+    return { ...counts, clusters };
+  }
+
+  /** As `summarize`, with the offsets of the newest `offsetsMax` letters of each cause. */
+  async cluster(topic: Topic, lettersMax: number, offsetsMax: number): Promise<LetterCounts> {
     const name = this.#writer.nameFor(topic);
     const dlq = this.#topics.find(topic.tenant, name);
-    const clusters = new Map<string, Cluster>();
+    const clusters = new Map<string, LetterCluster>();
     if (dlq === undefined) {
       return { dlq_topic: name, total: 0, counted: 0, is_complete: true, clusters: [] };
     }
@@ -125,55 +145,52 @@ export class DeadLetterQueue<Outcome> {
     let isComplete = from <= Math.max(this.#doneOf(dlq).low, partition.logStart);
     let counted = 0;
     let bytes = 0;
-    for await (const { envelope, message } of this.#read(dlq, topic, from)) {
-      bytes += message.payload.length;
+    for await (const letter of this.#read(dlq, topic, from)) {
+      bytes += letter.message.payload.length;
       if (bytes > SUMMARY_BYTES_MAX) {
         isComplete = false;
         break;
       }
       counted++;
-      const { failure_reason, timestamp, message_id } = envelope;
-      const reason = toCause(failure_reason);
-      const known = clusters.get(reason);
-      if (known === undefined) {
-        if (clusters.size >= CLUSTERS_MAX) {
-          isComplete = false;
-          continue;
-        }
-        const first = { reason, count: 1, first_seen: timestamp, last_seen: timestamp };
-        clusters.set(reason, { ...first, sample_ids: [message_id] });
-        continue;
-      }
-      known.count++;
-      known.last_seen = timestamp;
-      if (known.sample_ids.length < SAMPLE_IDS_MAX) known.sample_ids.push(message_id);
+      if (!count(clusters, letter, offsetsMax)) isComplete = false;
     }
     const sorted = [...clusters.values()].sort((a, b) => b.count - a.count);
     const total = this.#countLeft(dlq);
     return { dlq_topic: name, total, counted, is_complete: isComplete, clusters: sorted };
   }
 
+  /** The dead letter of a source topic at an offset of its dead letter topic, unless it is done. */
+  async at(topic: Topic, offset: number): Promise<Envelope | undefined> {
+    const dlq = this.#topics.find(topic.tenant, this.#writer.nameFor(topic));
+    if (dlq === undefined) return undefined;
+    for await (const { envelope } of this.#read(dlq, topic, offset, offset + 1)) return envelope;
+    return undefined;
+  }
+
   /**
-   * Publishes a dead letter to its topic again, with a patched payload if one is given: same id, one more retry, no TTL and
+   * Publishes a dead letter to its topic again, with another payload if `change` returns one: same id, one more retry, no TTL and
    * no delay. The message and the mark of its dead letter are one entry. Throws `not_found`, `conflict` during another
    * requeue of the same letter, and errors of publishing. `from`: its offset or one before it, if known.
    */
-  requeue(topic: Topic, messageId: string, patch: Buffer | undefined, from = 0): Promise<Outcome> {
-    return this.#settle(topic, messageId, from, ({ message, envelope }, mark) =>
-      this.#republish(
-        topic.tenant,
-        {
-          topic: envelope.source_topic,
-          payload: patch ?? readPayload(envelope),
-          key: message.key ?? undefined,
-          headers: message.headers,
-          priority: message.priority,
-          messageId: envelope.message_id,
-          retryCount: envelope.retry_count + 1,
-        },
-        mark,
-      ),
-    );
+  requeue(
+    topic: Topic,
+    messageId: string,
+    change: (payload: Buffer) => Buffer | undefined,
+    from = 0,
+  ): Promise<Outcome> {
+    return this.#settle(topic, messageId, from, async ({ message, envelope }, mark) => {
+      const payload = readPayload(envelope);
+      const requeued: RequeuedMessage = {
+        topic: envelope.source_topic,
+        payload: change(payload) ?? payload,
+        key: message.key ?? undefined,
+        headers: message.headers,
+        priority: message.priority,
+        messageId: envelope.message_id,
+        retryCount: envelope.retry_count + 1,
+      };
+      return this.#republish(topic.tenant, requeued, mark);
+    });
   }
 
   // Finds a letter and passes it on with the record that marks it as done. One caller at a time.
@@ -269,11 +286,11 @@ export class DeadLetterQueue<Outcome> {
     return undefined;
   }
 
-  async *#read(dlq: Topic, source: Topic, from = 0): AsyncGenerator<Letter> {
+  async *#read(dlq: Topic, source: Topic, from = 0, until?: number): AsyncGenerator<Letter> {
     const done = this.#doneOf(dlq);
     const partition = dlq.stored.partitions[0]!;
     const start = Math.max(from, done.low, partition.logStart);
-    for await (const record of readRecords(this.#store, partition, start)) {
+    for await (const record of readRecords(this.#store, partition, start, until)) {
       if (done.has(record.offset)) continue;
       const message = toMessage(dlq, 0, record);
       const envelope = readEnvelope(message);
@@ -302,6 +319,30 @@ export class DeadLetterQueue<Outcome> {
     // If this write is lost, the next start ignores the entry.
     this.#store.append([this.#state.toPending(["requeued", id], null)]).catch(() => undefined);
   }
+}
+
+/** Adds a letter to its cluster; false if there are too many. */
+function count(
+  clusters: Map<string, LetterCluster>,
+  { envelope, message }: Letter,
+  offsetsMax: number,
+): boolean {
+  const { failure_reason, timestamp, message_id } = envelope;
+  const reason = toCause(failure_reason);
+  let cluster = clusters.get(reason);
+  if (cluster === undefined) {
+    if (clusters.size >= CLUSTERS_MAX) return false;
+    const times = { first_seen: timestamp, last_seen: timestamp };
+    cluster = { reason, count: 0, ...times, sample_ids: [], offsets: [] };
+    clusters.set(reason, cluster);
+  }
+  cluster.count++;
+  cluster.last_seen = timestamp;
+  if (cluster.sample_ids.length < SAMPLE_IDS_MAX) cluster.sample_ids.push(message_id);
+  cluster.offsets.push(message.offset);
+  if (cluster.offsets.length > 2 * offsetsMax)
+    cluster.offsets.splice(0, cluster.offsets.length - offsetsMax);
+  return true;
 }
 
 /** The cause of dead letters: their reason without numbers and ids. */

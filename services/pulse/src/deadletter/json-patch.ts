@@ -2,7 +2,8 @@
 import { PlatformError } from "@platform/kernel/errors";
 import { z } from "zod";
 
-type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+/** A JSON value. */
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
 const PATCH_MAX = 100;
 const POINTER_CHARACTERS_MAX = 1_024;
@@ -37,6 +38,15 @@ export function patchPayload(payload: Buffer, patch: JsonPatch): Buffer {
     }
   }
   return Buffer.from(JSON.stringify(document));
+}
+
+/** The value of a payload at a JSON Pointer (RFC 6901); undefined if there is none, or the payload is not JSON. */
+export function readValue(payload: Buffer, pointer: string): Json | undefined {
+  try {
+    return read(parse(payload), readPointer(pointer));
+  } catch {
+    return undefined;
+  }
 }
 
 function parse(payload: Buffer): Json {

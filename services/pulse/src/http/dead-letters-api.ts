@@ -17,7 +17,8 @@ import {
   toCause,
 } from "../deadletter/dead-letter-queue.ts";
 import { deadLetter, type Envelope } from "../deadletter/dead-letter-writer.ts";
-import { jsonPatchSchema, patchPayload, type JsonPatch } from "../deadletter/json-patch.ts";
+import { changePayload, conversionsSchema, type LetterChange } from "../deadletter/convert.ts";
+import { jsonPatchSchema } from "../deadletter/json-patch.ts";
 import { readText } from "../message/message.ts";
 import type { PublishOutcome } from "../publish/publish-input.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
@@ -70,6 +71,9 @@ const CHOICE_ERROR = "expected either cause or ids";
 const requeueBody = z
   .strictObject({
     ...choice,
+    convert: conversionsSchema
+      .optional()
+      .describe("Values to convert without loss, before the patch."),
     patch: jsonPatchSchema.optional().describe("JSON Patch (RFC 6902) of each payload."),
     dry_run: z.boolean().default(false).describe("Only shows the patched payloads."),
   })
@@ -116,7 +120,7 @@ export function createDeadLettersRoutes(options: DeadLetterRoutesOptions): ApiRo
       ...common,
       method: "POST",
       path: "/api/v1/dlq/requeue",
-      summary: `Requeue up to ${LETTERS_MAX} dead letters, with one patch`,
+      summary: `Requeue up to ${LETTERS_MAX} dead letters, with one change`,
       description: `Each succeeds or fails on its own. ${CHOICE_NOTE}`,
       access: admission.managers,
       body: requeueBody,
@@ -299,13 +303,13 @@ async function findLetters(
 function requeue(
   queue: DeadLetterQueue<PublishOutcome>,
   { topic, letter }: FoundLetter,
-  { patch, dry_run: isDryRun }: { patch?: JsonPatch | undefined; dry_run: boolean },
+  { dry_run: isDryRun, ...change }: LetterChange & { dry_run: boolean },
 ) {
   return attempt(topic, letter, async () => {
     const payload = readPayload(letter);
-    const patched = patch === undefined ? undefined : patchPayload(payload, patch);
+    const patched = changePayload(payload, change);
     if (!isDryRun) {
-      await queue.requeue(topic, letter.message_id, patched, letter.offset);
+      await queue.requeue(topic, letter.message_id, () => patched, letter.offset);
       return {};
     }
     const shown = patched ?? payload;

@@ -17,6 +17,7 @@ import { createSocketRoutes } from "./socket-routes.ts";
 import { createStatsRoute, type StatsReader } from "./stats-api.ts";
 import { createTopicRoutes } from "./topics-api.ts";
 import { createTransformRoutes } from "./transform-api.ts";
+import { createTriageRoute } from "./triage-api.ts";
 import { createUnbuiltRoutes } from "./unbuilt-api.ts";
 
 /** Options of the routes. */
@@ -42,6 +43,7 @@ export function createMessagingRoutes(options: MessagingRoutesOptions): ApiRoute
     ...createBrowseRoutes(parts),
     ...createEventRoutes({ ...parts, eventCursors: EventCursors.open(broker.store, broker.state) }),
     ...createDeadLettersRoutes(parts),
+    createTriageRoute(parts),
     ...createGroupRoutes({ ...parts, describeConsumerGroup }),
     ...createAcknowledgementRoutes(parts),
     createConnectionsRoute(options.connections),

@@ -2,8 +2,10 @@
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, requirePreconditions, type ApiRoute } from "@platform/kernel/http";
+import { changePayload, conversionsSchema } from "../deadletter/convert.ts";
 import { type DeadLetterQueue, deadLetterCause } from "../deadletter/dead-letter-queue.ts";
 import { deadLetter, type DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
+import { jsonPatchSchema } from "../deadletter/json-patch.ts";
 import type { PublishOutcome } from "../publish/publish-input.ts";
 import { checkTopicName } from "../topic/name.ts";
 import type { Topics } from "../topic/topics.ts";
@@ -30,6 +32,19 @@ const limitQuery = z.object({
     .refine((limit) => limit >= 1 && limit <= 1_000, "a whole number from 1 to 1000")
     .default(100),
 });
+
+const requeueBody = z
+  .strictObject({
+    message_id: z.string().min(1),
+    payload: z.string().optional(),
+    convert: conversionsSchema.optional(),
+    patch: jsonPatchSchema.optional().describe("JSON Patch (RFC 6902), after `convert`."),
+  })
+  .refine(
+    ({ payload, convert, patch }) =>
+      payload === undefined || (convert === undefined && patch === undefined),
+    "expected either payload, or convert and patch",
+  );
 
 /** Routes for dead letters of one topic. */
 export function createTopicDeadLetterRoutes({
@@ -120,10 +135,10 @@ export function createTopicDeadLetterRoutes({
     defineRoute({
       method: "POST",
       path: "/api/v1/topics/{topic}/dlq/requeue",
-      summary: "Requeue a dead letter, with a new payload if `payload` is given",
+      summary: "Requeue a dead letter, with a new payload, or with a change of its own",
       tag,
       access: admission.managers,
-      body: z.strictObject({ message_id: z.string().min(1), payload: z.string().optional() }),
+      body: requeueBody,
       bodyBytesMax: 10 * 1024 * 1024,
       answer: publishedAnswer,
       handle: async ({ params, body, caller }) => {
@@ -131,8 +146,10 @@ export function createTopicDeadLetterRoutes({
           tenantOf(caller),
           admission.allow(caller, "manage", params["topic"]!),
         );
-        const patch = body.payload === undefined ? undefined : Buffer.from(body.payload);
-        return formatOutcome(await deadLetterQueue.requeue(topic, body.message_id, patch));
+        const { message_id: id, payload, ...change } = body;
+        const replace = (original: Buffer) =>
+          payload === undefined ? changePayload(original, change) : Buffer.from(payload);
+        return formatOutcome(await deadLetterQueue.requeue(topic, id, replace));
       },
     }),
   ];

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { hasUniqueItems } from "@platform/kernel/content";
 import { PlatformError, readPatternFault, type Fault } from "@platform/kernel/errors";
-import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
+import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
 import { RE2JS } from "re2js";
 import { checkSchemaBounds } from "./schema-bounds.ts";
 
@@ -10,6 +10,20 @@ import { checkSchemaBounds } from "./schema-bounds.ts";
 interface Violation {
   field: string;
   message: string;
+}
+
+/** A violation for programs. */
+export interface Breach {
+  /** JSON Pointer (RFC 6901) of the value, "" for the payload itself. */
+  readonly pointer: string;
+  /** Keyword of JSON Schema that the value breaks; a map has `type` and `required`. */
+  readonly keyword: string;
+  /** JSON Pointer of the keyword in the schema, "" if it is none of this document. */
+  readonly schemaPointer: string;
+  /** The property that is missing, or one too many. */
+  readonly property?: string;
+  /** Types that the value may have. */
+  readonly types?: readonly string[];
 }
 
 /** A map of fields to types, or a JSON Schema. */
@@ -24,6 +38,8 @@ export interface CompiledSchema {
   document: Readonly<Record<string, unknown>>;
   /** Violations of a parsed payload; empty if it conforms. */
   check: (payload: unknown) => Violation[];
+  /** The same violations for programs. */
+  explain: (payload: unknown) => Breach[];
 }
 
 const fieldTypes: Readonly<Record<string, (value: unknown) => boolean>> = {
@@ -113,6 +129,20 @@ function compileMap(document: Readonly<Record<string, unknown>>): CompiledSchema
       }
       return violations.slice(0, VIOLATIONS_MAX);
     },
+    explain(payload) {
+      if (!isObject(payload)) {
+        return [{ pointer: "", keyword: "type", schemaPointer: "", types: ["object"] }];
+      }
+      const breaches = fields.flatMap(([property, type]): Breach[] => {
+        const pointer = `/${property.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+        if (!Object.hasOwn(payload, property)) {
+          return [{ pointer: "", keyword: "required", schemaPointer: pointer, property }];
+        }
+        if (fieldTypes[type]!(payload[property])) return [];
+        return [{ pointer, keyword: "type", schemaPointer: pointer, types: [type] }];
+      });
+      return breaches.slice(0, VIOLATIONS_MAX);
+    },
   };
 }
 
@@ -139,6 +169,27 @@ function compileJsonSchema(
         message,
       }));
     },
+    explain(payload) {
+      return validate(payload) ? [] : (validate.errors ?? []).map(toBreach);
+    },
+  };
+}
+
+function toBreach({ instancePath, keyword, schemaPath, params }: ErrorObject): Breach {
+  const { missingProperty, additionalProperty, unevaluatedProperty, type } = params as {
+    missingProperty?: string;
+    additionalProperty?: string;
+    unevaluatedProperty?: string;
+    type?: string | string[];
+  };
+  const property = missingProperty ?? additionalProperty ?? unevaluatedProperty;
+  return {
+    pointer: instancePath,
+    keyword,
+    // Of a reference, the place in another document.
+    schemaPointer: schemaPath.startsWith("#/") ? decodeURIComponent(schemaPath.slice(1)) : "",
+    ...(property === undefined ? {} : { property }),
+    ...(type === undefined ? {} : { types: [type].flat() }),
   };
 }
 

@@ -24,6 +24,7 @@ const operations: [method: string, path: string, body: unknown, rights: readonly
   ["GET", "/api/v1/topics/a/messages", undefined, ["subscribe"]],
   ["GET", "/api/v1/topics/a/messages/0/0", undefined, ["subscribe"]],
   ["GET", "/api/v1/events/", undefined, ["subscribe"]],
+  ["GET", "/api/v1/topics/a/dlq/triage", undefined, ["subscribe"]],
   ["GET", "/api/v1/dlq", undefined, ["subscribe"]],
   ["GET", "/api/v1/dlq/causes", undefined, ["subscribe"]],
   ["POST", "/api/v1/topics/a/schema/check", { schema: {} }, ["subscribe"]],
