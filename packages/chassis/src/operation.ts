@@ -3,6 +3,7 @@ import { ServiceConsole, type ServiceConsoleOptions } from "@platform/console";
 import { createBackupRoute, type BackupRouteOptions } from "@platform/kernel/backup";
 import { AdminFeeds, type AdminFeedsOptions } from "@platform/kernel/feeds";
 import type { ApiRoute, Guard } from "@platform/kernel/http";
+import type { Secret } from "@platform/kernel/secrets";
 
 /** Options of `Service.openOperation`. */
 export interface OperationOptions extends Pick<
@@ -39,7 +40,7 @@ export interface OperationContext extends Pick<
   guard: Guard;
   consoleUrl: string | undefined;
   isTls: boolean;
-  backupToken: string | undefined;
+  backupToken: Secret | undefined;
   stopping: AbortSignal;
 }
 

@@ -22,6 +22,7 @@ import {
 import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import type { MetricRegistry } from "@platform/kernel/metrics";
+import { followShared, type Secret, type SharedSecrets } from "@platform/kernel/secrets";
 import { systemClock, type Clock } from "@platform/kernel/time";
 import { CertificateWatch, collectExpiry, pickCertificateFiles } from "@platform/kernel/tls";
 import type { SpanCounts, SpanExporter, Tracer } from "@platform/kernel/trace";
@@ -35,12 +36,13 @@ const PARTS_MS = 2_000;
 /** The part of a service's lifecycle that the chassis uses. */
 export type ServiceLifecycle = Pick<
   Lifecycle,
-  "onDrain" | "onReload" | "reportListener" | "stopping"
+  "followSecret" | "onDrain" | "onReload" | "reportListener" | "stopping"
 >;
 
 /** Configuration keys that the chassis reads. */
 type ServiceConfig = TokenConfig &
-  RevocationConfig & {
+  Omit<RevocationConfig, "revocations_token"> & {
+    revocations_token?: string | undefined;
     otlp_endpoint?: string | undefined;
     /** Its name in the specification of some services. */
     otel_endpoint?: string | undefined;
@@ -58,7 +60,7 @@ export interface ServiceOptions {
   version: string;
   config: ServiceConfig;
   /** Token of the operator. */
-  operatorToken?: string | undefined;
+  operatorToken?: Secret | undefined;
   log: Logger;
   lifecycle: ServiceLifecycle;
   clock?: Clock | undefined;
@@ -123,11 +125,14 @@ export class Service {
   readonly verifier: TokenVerifier | undefined;
   /** The certificate of the listeners; undefined if none is configured. */
   readonly certificates: CertificateWatch | undefined;
-  readonly #config: ServiceConfig;
+  readonly #config: Omit<ServiceConfig, keyof SharedSecrets> & SharedSecrets;
   #operation: Operation | undefined;
 
   constructor(options: ServiceOptions) {
-    const { name, version, config, operatorToken, log, lifecycle, clock = systemClock } = options;
+    const { name, version, operatorToken, log, lifecycle, clock = systemClock } = options;
+    const shared = followShared(options.config, (key, value) => lifecycle.followSecret(key, value));
+    const { metrics_token, backup_token, revocations_token } = shared;
+    const config = { ...options.config, metrics_token, backup_token, revocations_token };
     this.name = name;
     this.version = version;
     this.log = log;

@@ -14,7 +14,7 @@ import { MfaPolicies } from "./factor/policies.ts";
 import { OneTimeTokens } from "./guard/one-time-tokens.ts";
 import { Throttle } from "./guard/throttle.ts";
 import type { KeyRing } from "./key/key-ring.ts";
-import type { SecretBox } from "@platform/kernel/secrets";
+import type { LiveSecret, SecretBox } from "@platform/kernel/secrets";
 import type { AuthMetrics } from "./metrics.ts";
 import { Notifier } from "./notify/notifier.ts";
 import { OAuth } from "./oauth/oauth.ts";
@@ -90,9 +90,20 @@ export function createStores(foundation: Foundation) {
   };
 }
 
+/** Secrets that `platform credentials rotate` replaces while the service runs. */
+export interface FollowedSecrets {
+  /** Bearer token of services that follow the revocation feed. */
+  feed: LiveSecret | undefined;
+  /** Token at the mail service. */
+  mail: LiveSecret | undefined;
+  /** Secrets of the installation's clients, by client id. */
+  clients: Map<string, LiveSecret>;
+}
+
 /** Starts the OAuth core on the stores. */
 export function startOAuth(
   stores: Stores,
+  { feed, clients }: FollowedSecrets,
   metrics: AuthMetrics,
   pages: OAuthPages,
 ): Promise<OAuth> {
@@ -103,7 +114,8 @@ export function startOAuth(
     algorithm: config.jwt_algorithm,
     audience: config.audience,
     defaultTenant: config.default_tenant,
-    feedToken: config.revocations_token,
+    feedToken: feed,
+    providedSecrets: clients,
     pkce: config.pkce,
     egressFetch: createEgress({ allowedNetworks: config.egress_networks }),
     pages,
@@ -126,13 +138,14 @@ export function createDomain(
   stores: Stores,
   oauth: OAuth,
   metrics: AuthMetrics,
+  mailToken: LiveSecret | undefined,
   passwordCost: PasswordCost = OWASP_COST,
 ) {
   const { config, secret, publicUrl, log } = stores;
   const onUnsent = (error: unknown): void => log.error("sending a message failed", { error });
   const notifier = new Notifier({
     url: config.platform_notify_url,
-    token: config.notify_token,
+    token: mailToken,
     from: config.mail_from,
   });
   const shared = {

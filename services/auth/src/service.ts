@@ -33,14 +33,16 @@ import {
   listServiceNames,
   startOAuth,
   type Domain,
+  type FollowedSecrets,
   type Stores,
 } from "./domain.ts";
 import { KeyRing } from "./key/key-ring.ts";
-import { createSecretBox, type SecretBox } from "@platform/kernel/secrets";
+import { createSecretBox, type LiveSecret, type SecretBox } from "@platform/kernel/secrets";
 import { loadSecrets } from "./key/secrets.ts";
 import { createAuthMetrics, createFigures } from "./metrics.ts";
 import { loadBrand } from "./pages/brand.ts";
 import { createCorePages } from "./pages/core-pages.ts";
+import { CLI_CLIENT_ID, CONSOLE_CLIENT_ID } from "./oauth/core/lifetimes.ts";
 import { OWN_ROUTES } from "./oauth/core/routes.ts";
 import { createFrame, createPages } from "./pages/create-pages.ts";
 import { provideCliClient, provideConsoleClient, readBootstrapFile } from "./sign-in/bootstrap.ts";
@@ -100,9 +102,13 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     words: listServiceNames(config, publicUrl),
     look,
   });
-  const oauth = await startOAuth(stores, metrics, createCorePages(frame));
+  const followed = followSecrets(config, lifecycle);
+  const oauth = await startOAuth(stores, followed, metrics, createCorePages(frame));
   lifecycle.onDrain("oauth", () => oauth.close());
-  const domain = { ...createDomain(stores, oauth, metrics, options.passwordCost), addresses };
+  const domain = {
+    ...createDomain(stores, oauth, metrics, followed.mail, options.passwordCost),
+    addresses,
+  };
 
   await clearDatabaseCopies(describeState(config));
   const identification = new Identification(domain);
@@ -114,7 +120,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const sweeps = startSweeps(stores);
   lifecycle.onDrain("sweeps", () => sweeps.stop());
   // Before the listener answers: the configured administrator can sign in with the first request.
-  await applyBootstrap(config, domain);
+  await applyBootstrap(config, domain, followed.clients, lifecycle);
   dispatcher.open({
     api,
     handlers: [oauth.dispatcher, pages],
@@ -125,15 +131,50 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   return { publicUrl, url: listener.url, database };
 }
 
+function followSecrets(
+  { revocations_token: feed, notify_token: mail }: AuthConfig,
+  lifecycle: ServiceLifecycle,
+): FollowedSecrets {
+  const follow = (name: string, value: string | undefined): LiveSecret | undefined =>
+    value === undefined ? undefined : lifecycle.followSecret(name, value);
+  return {
+    feed: follow("PLATFORM_REVOCATIONS_TOKEN", feed),
+    mail: follow("PLATFORM_NOTIFY_TOKEN", mail),
+    clients: new Map(),
+  };
+}
+
 // The bootstrap file takes precedence over the variables of the first administrator.
-async function applyBootstrap(config: AuthConfig, domain: Domain): Promise<void> {
+async function applyBootstrap(
+  config: AuthConfig,
+  domain: Domain,
+  clients: FollowedSecrets["clients"],
+  lifecycle: ServiceLifecycle,
+): Promise<void> {
   const { bootstrap_file: path, admin_user: username, admin_password: password } = config;
   const file = path === undefined ? undefined : readBootstrapFile(path);
   const configured =
     username === undefined || password === undefined ? undefined : { username, password };
   await ensureAdministrator({ ...domain, administrator: file?.administrator ?? configured });
-  if (file !== undefined) await provideCliClient(domain, file.client_secret);
-  if (file?.console !== undefined) await provideConsoleClient(domain, file.console);
+  if (file === undefined) return;
+  // The client is stored with the present secret; the former one is accepted until it ends.
+  const provide = async (
+    id: string,
+    secret: LiveSecret,
+    store: (value: string) => Promise<void>,
+  ): Promise<void> => {
+    clients.set(id, secret);
+    secret.onReplaced(() => store(secret.value));
+    await store(secret.value);
+  };
+  const cli = lifecycle.followSecret("PLATFORM_CLI_SECRET", file.client_secret);
+  await provide(CLI_CLIENT_ID, cli, (value) => provideCliClient(domain, value));
+  if (file.console === undefined) return;
+  const { client_secret: consoleSecret, url } = file.console;
+  const console = lifecycle.followSecret("PLATFORM_CONSOLE_SECRET", consoleSecret);
+  await provide(CONSOLE_CLIENT_ID, console, (value) =>
+    provideConsoleClient(domain, { client_secret: value, url }),
+  );
 }
 
 async function openAuthDatabase(

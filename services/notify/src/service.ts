@@ -41,7 +41,8 @@ export interface NotifyService {
 /** Starts the service; when this resolves, it accepts requests. */
 export async function startNotify(options: NotifyOptions): Promise<NotifyService> {
   const { config, log, lifecycle, clock } = options;
-  const operatorToken = config.token;
+  const { token } = config;
+  const operatorToken = token && lifecycle.followSecret("PLATFORM_NOTIFY_TOKEN", token);
   const base = { name: "notify", version: VERSION, config, operatorToken };
   const service = openService({ ...base, log, lifecycle, clock });
   const smtpCertificates = pickSmtpCertificates(config, service);

@@ -18,7 +18,9 @@ export interface PulseOptions {
 
 /** Starts the broker; resolves once it listens. */
 export async function startPulse({ config, log, lifecycle }: PulseOptions): Promise<void> {
-  const base = { name: "pulse", version: PULSE_VERSION, config, operatorToken: config.token };
+  const { token } = config;
+  const operatorToken = token && lifecycle.followSecret("PLATFORM_PULSE_TOKEN", token);
+  const base = { name: "pulse", version: PULSE_VERSION, config, operatorToken };
   const service = openService({ ...base, log, lifecycle });
   checkTlsListeners(config, service);
   if (config.partitions_default > config.partitions_max) {

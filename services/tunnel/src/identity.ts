@@ -1,7 +1,8 @@
 // Callers of the relay: static tokens, JWTs, or programs on this machine; their subjects and rights.
-import { createHash, timingSafeEqual } from "node:crypto";
+import { createHash } from "node:crypto";
 import { createBearerGuard } from "@platform/kernel/http";
 import { hasScope, requireScope, type Caller, type TokenVerifier } from "@platform/kernel/identity";
+import type { LiveSecret } from "@platform/kernel/secrets";
 import type { RelayConfig } from "./config.ts";
 
 /** Subject of the operator. */
@@ -12,7 +13,7 @@ const SUBJECT_CHARACTERS_MAX = 255;
 
 interface StaticToken {
   readonly subject: string;
-  readonly digest: Buffer;
+  readonly secret: LiveSecret;
 }
 
 /** The guard of API and connections. */
@@ -20,13 +21,14 @@ export type RelayGuard = ReturnType<typeof createBearerGuard>;
 
 /**
  * Creates the guard. Without any token or key, only programs on this machine are admitted, as the operator. Throws if
- * `auth_token` is malformed.
+ * `auth_token` is malformed. `follow` follows replacements of a static token.
  */
 export function createRelayGuard(
   config: RelayConfig,
   verifier: TokenVerifier | undefined,
+  follow: (token: string) => LiveSecret,
 ): RelayGuard {
-  const tokens = config.auth_token === undefined ? [] : readStaticTokens(config.auth_token);
+  const tokens = config.auth_token === undefined ? [] : readStaticTokens(config.auth_token, follow);
   if (tokens.length === 0) return createBearerGuard(verifier);
   return createBearerGuard(new NamedTokens(tokens, verifier, config.open_scope));
 }
@@ -80,11 +82,11 @@ class NamedTokens implements TokenVerifier {
   }
 
   verify(token: string): ReturnType<TokenVerifier["verify"]> {
-    const digest = digestOf(token);
+    const digest = createHash("sha256").update(token).digest();
     let subject = "";
     // All are compared, so that the time does not depend on which one matches.
     for (const known of this.#tokens) {
-      if (timingSafeEqual(known.digest, digest)) ({ subject } = known);
+      if (known.secret.acceptsDigest(digest)) ({ subject } = known);
     }
     if (subject === OPERATOR) return { kind: "operator" };
     if (subject !== "") {
@@ -102,7 +104,7 @@ class NamedTokens implements TokenVerifier {
   }
 }
 
-function readStaticTokens(text: string): StaticToken[] {
+function readStaticTokens(text: string, follow: (token: string) => LiveSecret): StaticToken[] {
   return text.split(",").map((entry, index) => {
     const colon = entry.indexOf(":");
     const subject = colon === -1 ? OPERATOR : entry.slice(0, colon).trim();
@@ -112,10 +114,6 @@ function readStaticTokens(text: string): StaticToken[] {
         `auth_token: entry ${index + 1} must be [name:]token; names have 1 to 64 of A-Z a-z 0-9 _ . @ -, tokens 8 to 4096 of A-Z a-z 0-9 . _ ~ + / = -`,
       );
     }
-    return { subject, digest: digestOf(token) };
+    return { subject, secret: follow(token) };
   });
-}
-
-function digestOf(token: string): Buffer {
-  return createHash("sha256").update(token).digest();
 }

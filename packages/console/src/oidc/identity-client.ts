@@ -7,6 +7,7 @@ import {
   parseJwt,
   type TokenVerifier,
 } from "@platform/kernel/identity";
+import { toLiveSecret, type LiveSecret, type Secret } from "@platform/kernel/secrets";
 import type { Clock } from "@platform/kernel/time";
 import * as oauth from "oauth4webapi";
 import type { EndedSessions, Grant, IdentityTokens } from "../session/session.ts";
@@ -26,7 +27,7 @@ const SKEW_S = 30;
 export interface IdentityClientOptions {
   issuer: string;
   clientId: string;
-  clientSecret: string;
+  clientSecret: Secret;
   scopes: readonly string[];
   redirectUri: string;
   /** Address at which this process reaches the issuer; default: the issuer. */
@@ -50,14 +51,18 @@ export interface PendingSignIn {
 export class IdentityClient {
   readonly #options: IdentityClientOptions;
   readonly #client: oauth.Client;
-  readonly #auth: oauth.ClientAuth;
+  readonly #secret: LiveSecret;
   #server: { found: Promise<oauth.AuthorizationServer>; atMs: number } | undefined;
   #logoutVerifier: { verifier: TokenVerifier; keysUrl: string } | undefined;
 
   constructor(options: IdentityClientOptions) {
     this.#options = options;
     this.#client = { client_id: options.clientId };
-    this.#auth = oauth.ClientSecretBasic(options.clientSecret);
+    this.#secret = toLiveSecret(options.clientSecret);
+  }
+
+  get #auth(): oauth.ClientAuth {
+    return oauth.ClientSecretBasic(this.#secret.value);
   }
 
   /** The address that the browser is sent to. `prompt` is that of OpenID Connect. */

@@ -13,6 +13,7 @@ import {
 } from "../http/index.ts";
 import type { Logger } from "../log/index.ts";
 import type { MetricRegistry } from "../metrics/index.ts";
+import type { Secret } from "../secrets/index.ts";
 import type { Clock } from "../time/index.ts";
 import type { Snapshot } from "./snapshot.ts";
 import { streamBackup } from "./stream.ts";
@@ -31,7 +32,7 @@ export interface BackupRouteOptions {
   /** Version of the service's files. */
   dataFormat: number;
   /** `backup_token` of the configuration; without it all requests are refused. */
-  token: string | undefined;
+  token: Secret | undefined;
   /** Takes a snapshot. PlatformErrors are sent to the client. */
   takeSnapshot: () => Promise<Snapshot>;
   /** Aborts a backup in progress: the service stops. */

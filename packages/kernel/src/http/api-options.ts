@@ -3,6 +3,7 @@ import type { HealthRegistry } from "../health/index.ts";
 import type { Caller } from "../identity/caller.ts";
 import type { Logger } from "../log/index.ts";
 import type { HttpMetrics, MetricRegistry } from "../metrics/index.ts";
+import type { Secret } from "../secrets/index.ts";
 import type { Clock } from "../time/index.ts";
 import type { Tracer } from "../trace/index.ts";
 import type { JsonObject } from "./openapi.ts";
@@ -41,7 +42,7 @@ export interface ApiOptions {
    */
   metricsAccess?: (caller: Caller) => void;
   /** Bearer token that gives access to `/metrics` only. */
-  metricsToken?: string | undefined;
+  metricsToken?: Secret | undefined;
   /** Access to `/api/docs`. Default: programs on this machine, and callers that the guard accepts. */
   docsAccess?: Access;
   /** Extends the OpenAPI document at each request, for operations that change at runtime. */

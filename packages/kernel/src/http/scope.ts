@@ -1,16 +1,18 @@
 // Parts common to all requests: trace, access, body size, problems, metrics and log.
-import { createHash, timingSafeEqual } from "node:crypto";
 import type { Socket } from "node:net";
 import { getProblemHeaders, toPlatformError, toProblem } from "../errors/index.ts";
 import type { Caller } from "../identity/caller.ts";
 import type { Logger } from "../log/index.ts";
 import { createHttpMetrics } from "../metrics/index.ts";
+import { toLiveSecret } from "../secrets/index.ts";
 import { parseTraceContext, type Span } from "../trace/index.ts";
 import type { BodyReservation } from "./body-budget.ts";
 import type { ApiOptions, Guard } from "./api-options.ts";
 import { checkLoopback } from "./loopback.ts";
 import { isProbePath, mapLegacyPath } from "./path.ts";
 import type { ApiRoute, GuardedRequest, HeaderReader, LocalAccess, Peer } from "./route.ts";
+
+const BEARER = "Bearer ";
 
 /** A request in flight. */
 export interface Scope {
@@ -94,13 +96,9 @@ export async function admitCaller(
 
 function passesWithoutGuard({ token }: LocalAccess, { peer, headers }: GuardedRequest): boolean {
   if (checkLoopback({ peer, getHeader: (name) => headers.get(name) }).allowed) return true;
-  return token !== undefined && isSameText(headers.get("authorization") ?? "", `Bearer ${token}`);
-}
-
-// In constant time.
-function isSameText(given: string, wanted: string): boolean {
-  const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
-  return timingSafeEqual(digest(given), digest(wanted));
+  const given = headers.get("authorization") ?? "";
+  if (token === undefined || !given.startsWith(BEARER)) return false;
+  return toLiveSecret(token).accepts(given.slice(BEARER.length));
 }
 
 /** Starts to count the body of a request, if the API has a budget. */

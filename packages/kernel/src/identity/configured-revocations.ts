@@ -1,6 +1,7 @@
 // Revocations from a service's configuration: the set, the open streams, and the follower that updates both.
 import type { Logger } from "../log/index.ts";
 import type { MetricRegistry } from "../metrics/index.ts";
+import type { Secret } from "../secrets/index.ts";
 import type { Clock } from "../time/index.ts";
 import { RevocationFollower } from "./revocation-follower.ts";
 import { RevocationSet } from "./revocations.ts";
@@ -10,7 +11,7 @@ import { TokenStreams } from "./token-streams.ts";
 export interface RevocationConfig {
   jwt_issuer?: string | undefined;
   revocations_url?: string | undefined;
-  revocations_token?: string | undefined;
+  revocations_token?: Secret | undefined;
 }
 
 /** Options of {@link followRevocations}. */
@@ -76,7 +77,7 @@ export function followRevocations(options: FollowRevocationsOptions): FollowedRe
 }
 
 /** The feed of a configuration; undefined if there is none. Throws if the URL is set without token and issuer. */
-export function readFeed(config: RevocationConfig): { url: string; token: string } | undefined {
+export function readFeed(config: RevocationConfig): { url: string; token: Secret } | undefined {
   const { revocations_url: url, revocations_token: token, jwt_issuer: issuer } = config;
   if (url === undefined) return undefined;
   if (token === undefined || issuer === undefined) {

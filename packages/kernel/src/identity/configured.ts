@@ -1,5 +1,6 @@
 // Token verifier from a service's configuration: the same keys, errors and warnings in all services.
 import type { Logger } from "../log/index.ts";
+import type { Secret } from "../secrets/index.ts";
 import type { Clock } from "../time/index.ts";
 import type { RevocationSet } from "./revocations.ts";
 import { createTokenVerifier, isWeakSecret, type TokenVerifier } from "./verifier.ts";
@@ -16,7 +17,7 @@ export interface TokenConfig {
 export interface ConfiguredVerifierOptions {
   config: TokenConfig;
   /** Token of the operator. */
-  operatorToken?: string | undefined;
+  operatorToken?: Secret | undefined;
   /** Revoked tokens are rejected. */
   revocations?: RevocationSet;
   clock: Clock;

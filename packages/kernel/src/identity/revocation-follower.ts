@@ -1,6 +1,7 @@
 // Follows the revocation feed of the identity service. While the feed cannot be read, the known revocations stay in force.
 import type { Logger } from "../log/index.ts";
 import type { Collector, MetricFamily } from "../metrics/index.ts";
+import { toLiveSecret, type LiveSecret, type Secret } from "../secrets/index.ts";
 import { every, type Clock, type RepeatingTimer } from "../time/index.ts";
 import { fetchFromIssuer } from "./issuer-request.ts";
 import { isRevocationKind, type Revocation, type RevocationSet } from "./revocations.ts";
@@ -10,7 +11,7 @@ export interface RevocationFollowerOptions {
   /** URL of the feed. */
   url: string;
   /** Bearer token for the feed. */
-  token: string;
+  token: Secret;
   /** Receives the entries. */
   revocations: RevocationSet;
   /** Called after entries were added, or after the policy version has changed. */
@@ -58,6 +59,7 @@ interface Page {
 export class RevocationFollower implements Collector {
   readonly name = "revocations";
   readonly #options: Required<RevocationFollowerOptions>;
+  readonly #token: LiveSecret;
   #timer: RepeatingTimer | undefined;
   #position = 0;
   #startedMs = 0;
@@ -70,6 +72,7 @@ export class RevocationFollower implements Collector {
 
   constructor(options: RevocationFollowerOptions) {
     this.#options = { intervalMs: 1_000, timeoutMs: 5_000, ...options };
+    this.#token = toLiveSecret(options.token);
   }
 
   /** Starts to follow; the first request is sent immediately. */
@@ -153,12 +156,12 @@ export class RevocationFollower implements Collector {
   }
 
   async #readPage(): Promise<Page> {
-    const { url, token, timeoutMs } = this.#options;
+    const { url, timeoutMs } = this.#options;
     const address = new URL(url);
     address.searchParams.set("since", String(this.#position));
     const document = await fetchFromIssuer({
       url: address.href,
-      headers: { Accept: "application/json", Authorization: `Bearer ${token}` },
+      headers: { Accept: "application/json", Authorization: `Bearer ${this.#token.value}` },
       timeoutMs,
       bytesMax: PAGE_BYTES_MAX,
       subject: "the revocation feed",

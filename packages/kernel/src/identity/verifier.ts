@@ -1,5 +1,6 @@
 // Verifies bearer tokens: a static token is the operator, a JWT is a user, all others are rejected.
-import { createSecretKey, hash, timingSafeEqual } from "node:crypto";
+import { createSecretKey, hash } from "node:crypto";
+import { toLiveSecret, type LiveSecret, type Secret } from "../secrets/index.ts";
 import type { Clock } from "../time/index.ts";
 import type { Claims } from "./caller.ts";
 import {
@@ -64,7 +65,7 @@ export type TokenProfile =
 export interface VerifierOptions {
   clock: Clock;
   /** Tokens of the operator. */
-  staticTokens?: readonly string[];
+  staticTokens?: readonly Secret[];
   /** Secret of HS256 tokens in UTF-8. RFC 7518 section 3.2 requires 32 bytes; see `isWeakSecret`. */
   secret?: string;
   /** Keys of tokens with another algorithm than HS256; what they require depends on `profile`. */
@@ -134,7 +135,7 @@ export function isWeakSecret(secret: string): boolean {
 
 class Verifier implements TokenVerifier {
   readonly #options: VerifierOptions;
-  readonly #staticDigests: readonly Buffer[];
+  readonly #staticTokens: readonly LiveSecret[];
   readonly #secretKey: VerificationKey | undefined;
   readonly #jwks: JwksStore | undefined;
   readonly #audiences: readonly string[];
@@ -153,7 +154,7 @@ class Verifier implements TokenVerifier {
     this.#profile = options.profile ?? { kind: "access-token" };
     if (jwks !== undefined) checkBinding(this.#profile, issuer, audience);
     this.#options = options;
-    this.#staticDigests = staticTokens.map((token) => Buffer.from(digest(token)));
+    this.#staticTokens = staticTokens.map(toLiveSecret);
     if (secret !== undefined) {
       this.#secretKey = { algorithm: "HS256", key: createSecretKey(Buffer.from(secret)) };
     }
@@ -184,10 +185,10 @@ class Verifier implements TokenVerifier {
 
   // Constant time: all static tokens are compared, by digests of the same length.
   #isOperator(tokenDigest: string): boolean {
-    if (this.#staticDigests.length === 0) return false;
-    const presented = Buffer.from(tokenDigest);
+    if (this.#staticTokens.length === 0) return false;
+    const presented = Buffer.from(tokenDigest, "base64");
     let found = false;
-    for (const own of this.#staticDigests) found = timingSafeEqual(own, presented) || found;
+    for (const own of this.#staticTokens) found = own.acceptsDigest(presented) || found;
     return found;
   }
 

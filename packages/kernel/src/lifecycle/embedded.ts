@@ -1,6 +1,7 @@
 // The lifecycle of a service inside another program, which starts and stops it by calls.
 import type { Logger } from "../log/index.ts";
 import { DrainHooks } from "./drain.ts";
+import { toLiveSecret } from "../secrets/index.ts";
 import type { ListenerReport } from "./parent.ts";
 import type { Lifecycle } from "./service.ts";
 
@@ -40,6 +41,7 @@ export function createEmbeddedLifecycle(log: Logger): EmbeddedLifecycle {
     onDrain: (name, hook, phase) => hooks.add(name, hook, phase),
     onReload: (_name, hook) => void reloads.push(hook),
     onReady: (callback) => void setImmediate(callback),
+    followSecret: (_name, value) => toLiveSecret(value),
     reportListener: (listener) => void listeners.push(listener),
     stop: () => void close().catch(() => undefined),
     reload: async () => {

@@ -4,8 +4,12 @@ export { createEmbeddedLifecycle, type EmbeddedLifecycle } from "./embedded.ts";
 export {
   createParentLink,
   SUPERVISED_VARIABLE,
+  isSecretsAnswer,
+  isSecretsMessage,
   isServiceMessage,
   type ListenerReport,
+  type SecretsAnswer,
+  type SecretsMessage,
 } from "./parent.ts";
 export { explainListenError, findFileHolder, holdsFile, type Holder } from "./port-holder.ts";
 export { runProgram } from "./program.ts";

@@ -1,5 +1,6 @@
 // The link to the supervising process: node's IPC channel. Reports go over it, and its end signals that the supervisor
 // has gone.
+import { isSecretStates, type SecretState } from "../secrets/index.ts";
 
 /** The actual address of a listener. */
 export interface ListenerReport {
@@ -24,9 +25,27 @@ export type ServiceMessage =
     }
   | { type: "draining"; service: string };
 
+/** Message from the supervisor: secrets that it replaces. */
+export interface SecretsMessage {
+  type: "secrets";
+  id: number;
+  states: readonly SecretState[];
+}
+
+/** The answer to a {@link SecretsMessage}, when all parts of the service use the new values. */
+export interface SecretsAnswer {
+  type: "secrets_followed";
+  id: number;
+  /** The reason why they do not. */
+  refused?: string;
+  protocol?: number;
+}
+
 /** Link to the supervisor; without one its methods do nothing. */
 export interface ParentLink {
-  send(message: ServiceMessage): void;
+  send(message: ServiceMessage | SecretsAnswer): void;
+  /** Calls `callback` with each message about secrets. */
+  onSecrets(callback: (message: SecretsMessage) => void): void;
   /** Calls `callback` once when the supervisor has exited for any reason. */
   onGone(callback: () => void): void;
 }
@@ -44,6 +63,12 @@ export function createParentLink(self: NodeJS.Process): ParentLink {
       if (self.send === undefined || !self.connected) return;
       // The parent may exit between the check and the write.
       self.send(message, undefined, undefined, () => undefined);
+    },
+    onSecrets(callback) {
+      if (!supervised) return;
+      self.on("message", (message: unknown) => {
+        if (isSecretsMessage(message)) callback(message);
+      });
     },
     onGone(callback) {
       if (!supervised) return;
@@ -74,6 +99,20 @@ export function watchNpm(self: NodeJS.Process, callback: () => void): void {
     callback();
   }, NPM_CHECK_MS);
   timer.unref();
+}
+
+/** True if a message of a supervisor is a SecretsMessage. */
+export function isSecretsMessage(message: unknown): message is SecretsMessage {
+  if (typeof message !== "object" || message === null) return false;
+  const { type, id, states } = message as Partial<SecretsMessage>;
+  return type === "secrets" && typeof id === "number" && isSecretStates(states);
+}
+
+/** True if a message of a child process is a SecretsAnswer. */
+export function isSecretsAnswer(message: unknown): message is SecretsAnswer {
+  if (typeof message !== "object" || message === null) return false;
+  const { type, id } = message as Partial<SecretsAnswer>;
+  return type === "secrets_followed" && typeof id === "number";
 }
 
 /** True if a message of a child process is a ServiceMessage. */

@@ -2,6 +2,13 @@
 import * as modules from "node:module";
 import type { Logger } from "../log/index.ts";
 import { returnMemory } from "../memory/index.ts";
+import {
+  ACCEPTED_VARIABLE,
+  LiveSecrets,
+  readSecretStates,
+  replaceInEnvironment,
+  type LiveSecret,
+} from "../secrets/index.ts";
 import { DrainHooks, type DrainHook, type DrainPhase } from "./drain.ts";
 import { createParentLink, watchNpm, type ListenerReport, type ParentLink } from "./parent.ts";
 import { openTerminal } from "./terminal.ts";
@@ -39,6 +46,11 @@ export interface Lifecycle {
   reportListener(listener: ListenerReport): void;
   /** Registers a callback that runs after the service has reported to be ready. */
   onReady(callback: () => void): void;
+  /**
+   * Follows a secret by its name in `credentials.env`: the supervisor may replace it while the service runs. One that is a
+   * setting of the operator, or of a service without a supervisor, keeps its value.
+   */
+  followSecret(name: string, value: string): LiveSecret;
   /** Stops the service like a signal; the process exits with `exitCode`. */
   stop(reason: string, exitCode?: number): void;
 }
@@ -67,20 +79,40 @@ export async function runService(
   installHandlers(machine, parent, logger);
   // A start may wait for what keeps no process alive, such as an answer over the parent's channel. Only `ended` ends it.
   const alive = setInterval(() => undefined, ALIVE_MS);
-  void begin(machine, logger, start);
+  const secrets = followSecrets(parent, logger);
+  const followSecret: Lifecycle["followSecret"] = (name, value) => secrets.follow(name, value);
+  void begin(machine, logger, () => start({ ...machine.lifecycle, followSecret }));
   const code = await machine.ended;
   clearInterval(alive);
   return process.exit(code);
+}
+
+/** The secrets of this process, as its supervisor replaces them. */
+function followSecrets(parent: ParentLink, logger: Logger): LiveSecrets {
+  const secrets = new LiveSecrets(readSecretStates(process.env));
+  // Not for the programs that the service starts.
+  delete process.env[ACCEPTED_VARIABLE];
+  parent.onSecrets(({ id, states }) => {
+    replaceInEnvironment(process.env, states);
+    secrets.replace(states).then(
+      () => parent.send({ type: "secrets_followed", id }),
+      (error: unknown) => {
+        logger.error("secrets are not replaced", { error });
+        parent.send({ type: "secrets_followed", id, refused: "its log names the reason" });
+      },
+    );
+  });
+  return secrets;
 }
 
 // Not awaited: a signal must end the process even if the start hangs.
 async function begin(
   machine: Machine,
   logger: Logger,
-  start: (lifecycle: Lifecycle) => void | Promise<void>,
+  start: () => void | Promise<void>,
 ): Promise<void> {
   try {
-    await start(machine.lifecycle);
+    await start();
     machine.setReady();
     returnMemory();
   } catch (error) {
@@ -91,7 +123,7 @@ async function begin(
 }
 
 interface Machine {
-  lifecycle: Lifecycle;
+  lifecycle: Omit<Lifecycle, "followSecret">;
   ended: Promise<number>;
   setReady(): void;
   reload(): void;

@@ -3,6 +3,7 @@ import { HttpError } from "../error/http-error.ts";
 import type { HealthAnswer, HealthRegistry } from "@platform/kernel/health";
 import { checkLoopback, createDocsPage, createTokenCheck } from "@platform/kernel/http-parts";
 import { METRICS_CONTENT_TYPE, type MetricRegistry } from "@platform/kernel/metrics";
+import type { Secret } from "@platform/kernel/secrets";
 import { buildOpenApi } from "../docs/openapi.ts";
 import type { Call } from "../http/call.ts";
 import type { RouteDefinition } from "../http/definition.ts";
@@ -17,7 +18,7 @@ export interface OwnPathsOptions {
   health: HealthRegistry;
   metrics: MetricRegistry;
   /** Token for reading metrics from other machines. */
-  metricsToken: string | undefined;
+  metricsToken: Secret | undefined;
   /** True if the documentation is public; otherwise only programs on this machine may read it. */
   hasPublicDocs: boolean;
 }

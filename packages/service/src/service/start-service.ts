@@ -4,6 +4,7 @@ import { createEngine, createServer, type Server } from "@platform/http1";
 import { createBearerGuard } from "@platform/kernel/http-parts";
 import { createConfiguredVerifier, followRevocations } from "@platform/kernel/identity";
 import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
+import { followShared } from "@platform/kernel/secrets";
 import { RequestHandler } from "../http/handler.ts";
 import { RequestObserver } from "../http/observer.ts";
 import { ServedRoute } from "../http/served-route.ts";
@@ -27,7 +28,7 @@ export interface StartOptions {
   readonly name: string;
   readonly version: string;
   readonly telemetry: Telemetry;
-  readonly lifecycle: Pick<Lifecycle, "onDrain" | "reportListener" | "stopping">;
+  readonly lifecycle: Pick<Lifecycle, "followSecret" | "onDrain" | "reportListener" | "stopping">;
   /** True if the listening socket is shared with other processes of a cluster. */
   readonly isShared?: boolean;
   /** Port at which the platform's gateway reaches the service; undefined without a gateway. */
@@ -145,11 +146,13 @@ function createHandler(options: StartOptions): { handler: RequestHandler; socket
   const { settings, serverSettings, environment } = service;
   const { log, metrics, tracer, health } = telemetry;
   const { clock } = environment;
-  const followed = followRevocations({ config: settings, clock, log, metrics });
+  const shared = followShared(settings, (key, value) => lifecycle.followSecret(key, value));
+  const config = { ...settings, ...shared };
+  const followed = followRevocations({ config, clock, log, metrics });
   lifecycle.onDrain("revocations", () => followed.stop());
   health.addWarning("revocations", followed.describe);
   const { revocations } = followed;
-  const verifier = createConfiguredVerifier({ config: settings, revocations, clock, log });
+  const verifier = createConfiguredVerifier({ config, revocations, clock, log });
   const sockets = new Sockets(log);
   const secret = options.gateway?.secret ?? createSecret();
   const isExternal = settings.gateway === "external";
@@ -162,7 +165,7 @@ function createHandler(options: StartOptions): { handler: RequestHandler; socket
       routes: service.routes,
       health,
       metrics,
-      metricsToken: settings.metrics_token,
+      metricsToken: config.metrics_token,
       hasPublicDocs: serverSettings.publicDocs,
     }),
     guard: createBearerGuard(verifier),

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import { createIdSource } from "@platform/kernel/ids";
+import type { LiveSecret } from "@platform/kernel/secrets";
 import { createTraceHeaders } from "@platform/kernel/trace";
 
 const TIMEOUT_MS = 10_000;
@@ -10,7 +11,7 @@ const TIMEOUT_MS = 10_000;
 export interface NotifierOptions {
   /** Base URL of the mail service; `undefined` without one. */
   url: string | undefined;
-  token: string | undefined;
+  token: LiveSecret | undefined;
   from: string;
 }
 
@@ -72,7 +73,7 @@ export class Notifier {
         headers: {
           "Content-Type": "application/json",
           ...createTraceHeaders(this.#ids),
-          ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
+          ...(token === undefined ? {} : { Authorization: `Bearer ${token.value}` }),
         },
         body: JSON.stringify({ ...message, sensitive: true }),
         redirect: "error",

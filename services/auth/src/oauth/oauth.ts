@@ -8,7 +8,7 @@ import type { Provider } from "oidc-provider";
 import type { SigningAlgorithm } from "../database/key.ts";
 import type { AuthDatabase } from "../database/schema.ts";
 import type { KeyRing, Rotation } from "../key/key-ring.ts";
-import type { SecretBox } from "@platform/kernel/secrets";
+import type { LiveSecret, SecretBox } from "@platform/kernel/secrets";
 import type { Rbac, Rights } from "../rbac/rights.ts";
 import type { Sessions } from "../session/sessions.ts";
 import type { Users } from "../user/users.ts";
@@ -55,7 +55,9 @@ export interface OAuthOptions {
   /** Claim `tenant` of users and clients without a tenant. */
   defaultTenant?: string | undefined;
   /** Bearer token of services that follow the revocation feed. */
-  feedToken?: string | undefined;
+  feedToken?: LiveSecret | undefined;
+  /** Secrets of the installation's clients, by client id: while one is replaced, its former value is accepted as well. */
+  providedSecrets: ReadonlyMap<string, LiveSecret>;
   /** Clients that must use PKCE: `public` exempts those that authenticate. */
   pkce: "all" | "public";
   /**

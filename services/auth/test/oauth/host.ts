@@ -105,6 +105,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     issuer,
     algorithm,
     audience: "platform",
+    providedSecrets: new Map(),
     pkce: options.pkce ?? "all",
     secret,
     database,

@@ -9,6 +9,7 @@ import type { HealthRegistry } from "@platform/kernel/health";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import type { Collector, MetricRegistry } from "@platform/kernel/metrics";
+import { followShared } from "@platform/kernel/secrets";
 import { every, systemClock } from "@platform/kernel/time";
 import type { GateConfig } from "../config/document.ts";
 
@@ -41,10 +42,11 @@ export interface GateRevocations {
 /** Creates the follower of all workers: it passes each page to them, and new workers begin with all entries. */
 export function createRevocations(
   config: GateConfig,
-  log: Logger,
+  { log, lifecycle }: { log: Logger; lifecycle: Pick<Lifecycle, "followSecret"> },
   onAdded: (entries: readonly Revocation[], policyVersion: number | undefined) => void,
 ): GateRevocations | undefined {
-  const feed = readFeed(config);
+  const shared = followShared(config, (name, value) => lifecycle.followSecret(name, value));
+  const feed = readFeed({ ...config, ...shared });
   if (feed === undefined) return undefined;
   const { jwt_issuer: issuer = "" } = config;
   const revocations = new RevocationSet(issuer);

@@ -47,7 +47,7 @@ export async function openAccess(
   access.onChange((entries) => sharedAccess.publish(entries));
   const findClient = (client: string) => controller.findOidcClient(client);
   const signIn = new OidcSignIn({ findClient, access, clock, log });
-  const revocations = createRevocations(config, log, (entries, version) =>
+  const revocations = createRevocations(config, { log, lifecycle }, (entries, version) =>
     pools.revoke(entries, version),
   );
   const ticketKeys = new TicketKeys({

@@ -6,6 +6,7 @@ import type { GateConfig } from "../config/document.ts";
 import type { LoadedGate } from "../config/load.ts";
 import { getStateFolder } from "../config/state-folder.ts";
 import { type BuildGlobals, buildState, type GateState } from "../control/gate-state.ts";
+import { FollowedTokens } from "../control/followed-tokens.ts";
 import { buildGlobals } from "../control/globals.ts";
 import { ListenerCertificate } from "../control/listener-certificate.ts";
 import {
@@ -40,6 +41,7 @@ export interface Base {
   /** Address of the control thread. */
   readonly address: ControlAddress;
   readonly certificate: ListenerCertificate;
+  readonly tokens: FollowedTokens;
   readonly networks: NetworkLists;
   /** Number of worker threads of the main listener. */
   readonly workers: number;
@@ -70,12 +72,14 @@ export async function openBase(
   const descriptors = { limit: readDescriptorLimit(), workers: sharing };
   warnOfDescriptorLimit(config.max_connections, descriptors, log);
   const certificate = new ListenerCertificate(log);
+  const tokens = new FollowedTokens((name, value) => lifecycle.followSecret(name, value));
   const context = {
     control: address,
     hasConsole: config.console_addr !== undefined,
     configPath: path,
     descriptors,
     certificate,
+    followToken: (name: string, value: string) => tokens.follow(name, value),
   };
   const sharedConsole = describeSharedConsole(config, address);
   const isShared = listeners.admin === undefined;
@@ -98,6 +102,7 @@ export async function openBase(
     listeners,
     address,
     certificate,
+    tokens,
     networks,
     workers,
     sharing,

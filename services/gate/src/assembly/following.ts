@@ -6,9 +6,9 @@ import type { Traffic } from "./traffic.ts";
 
 const ACCESS_LOG_CHECK_MS = 1000;
 
-/** Rotates logs, renews the certificate, and reloads at changes of address lists and at SIGHUP. */
+/** Rotates logs, renews the certificate and tokens, and reloads at changes of address lists and at SIGHUP. */
 export function followFiles(
-  { certificate, networks, lifecycle, log }: Base,
+  { certificate, tokens, networks, lifecycle, log }: Base,
   { controller, pools }: Traffic,
 ): void {
   const rotation = new AccessLogRotation({
@@ -22,7 +22,8 @@ export function followFiles(
     controller.reload({ caller: "address list file" }),
   );
   lifecycle.onDrain("address list files", () => networkFiles.stop());
-  certificate.start(() => controller.renewCertificate());
+  certificate.start(() => controller.renewGlobals());
+  tokens.onReplaced(() => controller.renewGlobals());
   lifecycle.onDrain("certificate", () => certificate.stop());
   lifecycle.onReload("configuration", async () => {
     await pools.reopenLogs();

@@ -1,5 +1,6 @@
 // The commands `validate` and `overlay`.
 import { createLogger } from "@platform/kernel/log";
+import { toLiveSecret } from "@platform/kernel/secrets";
 import type { LoadedGate } from "../config/load.ts";
 import { buildState } from "./gate-state.ts";
 import { buildGlobals } from "./globals.ts";
@@ -19,6 +20,7 @@ export async function describeConfiguration(loaded: LoadedGate): Promise<string>
     configPath: loaded.path,
     descriptors: { limit: undefined, workers: 1 },
     certificate: new ListenerCertificate(createLogger({ service: "gate", level: "error" })),
+    followToken: (_name: string, value: string) => toLiveSecret(value),
   };
   const state = buildState(
     loaded.config,

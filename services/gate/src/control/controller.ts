@@ -214,8 +214,8 @@ export class Controller {
     });
   }
 
-  /** Sends the renewed certificate of the listener to the workers. */
-  renewCertificate(): Promise<void> {
+  /** Sends the renewed certificate of the listener, or replaced tokens, to the workers. */
+  renewGlobals(): Promise<void> {
     return this.#queue.run(async () => {
       const { buildGlobals, networks } = this.#options;
       const { config, overlay, resolved, globals } = this.#state;

@@ -1,17 +1,21 @@
 // Converts the configuration without its routes to the workers' settings; with the certificate of the listener.
 import { dirname, join } from "node:path";
+import type { LiveSecret } from "@platform/kernel/secrets";
 import { GATE_VERSION, type GateConfig } from "../config/document.ts";
 import {
   type ConsoleSpec,
   type GlobalSpec,
   type InternalRoute,
   type JwtSpec,
-  describeOperatorToken,
+  describeTokens,
 } from "../shared-state/index.ts";
 import { Confinement } from "../resolve/confinement.ts";
 import type { ListenerCertificate } from "./listener-certificate.ts";
 import type { RouteDefaults } from "../resolve/resolve-route.ts";
 import { planConnections, type DescriptorShare } from "../worker/descriptors.ts";
+
+const AUTH_TOKEN = "PLATFORM_GATE_AUTH_TOKEN";
+const METRICS_TOKEN = "PLATFORM_METRICS_TOKEN";
 
 /** Global settings that do not come from the configuration. */
 export interface GlobalsContext {
@@ -24,6 +28,8 @@ export interface GlobalsContext {
   configPath: string;
   descriptors: DescriptorShare;
   certificate: Pick<ListenerCertificate, "read">;
+  /** Follows the replacements of a token of the configuration, by its name in `credentials.env`. */
+  followToken: (name: string, value: string) => LiveSecret;
 }
 
 /** The logs that routes write. */
@@ -42,12 +48,7 @@ export function buildGlobals(
   const tls = context.certificate.read(config);
   return {
     serviceVersion: GATE_VERSION,
-    ...(config.auth_token === undefined
-      ? {}
-      : { operatorToken: describeOperatorToken(config.auth_token) }),
-    ...(config.metrics_token === undefined
-      ? {}
-      : { metricsToken: describeOperatorToken(config.metrics_token) }),
+    ...buildTokens(config, context),
     ...(jwt === undefined ? {} : { jwt }),
     hasIndex: config.index_file !== undefined,
     hasConsole: context.hasConsole,
@@ -122,6 +123,20 @@ export function readRouteDefaults(config: GateConfig): RouteDefaults {
     isBindingStrict: config.strict_token_binding,
     place: { cluster: config.cluster, region: config.region },
     cutFields: config.identity_fields,
+  };
+}
+
+function buildTokens(
+  { auth_token: operator, metrics_token: metrics }: GateConfig,
+  { followToken }: Pick<GlobalsContext, "followToken">,
+): Pick<GlobalSpec, "operatorTokens" | "metricsTokens"> {
+  return {
+    ...(operator === undefined
+      ? {}
+      : { operatorTokens: describeTokens(followToken(AUTH_TOKEN, operator)) }),
+    ...(metrics === undefined
+      ? {}
+      : { metricsTokens: describeTokens(followToken(METRICS_TOKEN, metrics)) }),
   };
 }
 

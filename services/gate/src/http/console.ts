@@ -4,7 +4,7 @@ import { startFront, type Front, type FrontOptions } from "@platform/console";
 import { EVERY_SCOPE } from "@platform/kernel/identity";
 import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
-import { loadSecretFile, parseEncryptionKeys } from "@platform/kernel/secrets";
+import { loadSecretFile, parseEncryptionKeys, type LiveSecret } from "@platform/kernel/secrets";
 import { systemClock } from "@platform/kernel/time";
 import type { Tracer } from "@platform/kernel/trace";
 import { GATE_VERSION, type GateConfig } from "../config/document.ts";
@@ -66,7 +66,7 @@ export interface ConsoleOptions {
   own: { host: string; port: number };
   /** Socket of a console on the main listener. */
   socketPath: string;
-  lifecycle: Pick<Lifecycle, "onDrain">;
+  lifecycle: Pick<Lifecycle, "followSecret" | "onDrain">;
   log: Logger;
   tracer: Tracer;
 }
@@ -89,7 +89,9 @@ export async function startConsole(options: ConsoleOptions): Promise<Front | und
       ["gate", { version: GATE_VERSION, features: FEATURES, credentials: isOpen ? null : "token" }],
     ]),
     shared: describeShared(loaded),
-    identity: describeIdentity(config, others),
+    identity: describeIdentity(config, others, (secret) =>
+      lifecycle.followSecret("PLATFORM_CONSOLE_SECRET", secret),
+    ),
     version: GATE_VERSION,
     logger,
     tracer,
@@ -151,11 +153,13 @@ function describeShared({ config, path }: LoadedGate): FrontOptions["shared"] {
 function describeIdentity(
   config: GateConfig,
   services: readonly { id: string; url: URL }[],
+  follow: (secret: string) => LiveSecret,
 ): FrontOptions["identity"] {
   const { console_issuer: issuer, console_client_id: clientId } = config;
-  const { console_client_secret: clientSecret } = config;
+  const { console_client_secret: secret } = config;
   if (issuer === undefined) return undefined;
-  if (clientSecret === undefined) throw new Error("console_issuer requires console_client_secret");
+  if (secret === undefined) throw new Error("console_issuer requires console_client_secret");
+  const clientSecret = follow(secret);
   // The public address may lead through a proxy that this machine does not reach.
   const internalUrl = services.find(({ id }) => id === "auth")?.url.origin;
   return { issuer, clientId, clientSecret, scopes: SCOPES, internalUrl };

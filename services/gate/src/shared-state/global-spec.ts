@@ -115,9 +115,9 @@ export interface ConsoleSpec {
 export interface GlobalSpec {
   serviceVersion: string;
   /** Absent without a static token. */
-  operatorToken?: OperatorTokenSpec;
+  operatorTokens?: readonly OperatorTokenSpec[];
   /** Absent without a metrics token. */
-  metricsToken?: OperatorTokenSpec;
+  metricsTokens?: readonly OperatorTokenSpec[];
   jwt?: JwtSpec;
   /** Addresses and CIDR ranges whose forwarding headers are trusted. */
   trustedProxies: string[];

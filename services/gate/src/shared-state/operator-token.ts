@@ -1,5 +1,6 @@
 // The operator's static token in a form that lets workers recognize it, alone or inside a text, without containing it.
 import { createHash, randomInt } from "node:crypto";
+import type { LiveSecret } from "@platform/kernel/secrets";
 
 /** A prime below 2^26: the product of two residues is an exact double. */
 export const SEARCH_PRIME = 67_108_859;
@@ -16,6 +17,16 @@ export interface OperatorTokenSpec {
    */
   base: number;
   residue: number;
+  /** Time from which it is not accepted any more, in ms since 1970; it was replaced by another one. */
+  endsAtMs?: number;
+}
+
+/** Describes the values of a secret that are accepted. */
+export function describeTokens(secret: LiveSecret): OperatorTokenSpec[] {
+  return secret.describe().map(({ value, ends_at: endsAtMs }) => ({
+    ...describeOperatorToken(value),
+    ...(endsAtMs === undefined ? {} : { endsAtMs }),
+  }));
 }
 
 /** Describes a non-empty token. */

@@ -8,6 +8,7 @@ import { openService } from "@platform/chassis";
 import { loadConfig } from "@platform/kernel/config";
 import { createEmbeddedLifecycle } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
+import { toLiveSecret } from "@platform/kernel/secrets";
 import { systemClock } from "@platform/kernel/time";
 import { makeCertificate } from "@platform/testing/certificates";
 import { type GateConfig, gateDefinition } from "../../src/config/document.ts";
@@ -93,6 +94,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
         configPath: path,
         descriptors: { limit: undefined, workers: 1 },
         certificate,
+        followToken: (_name, value) => toLiveSecret(value),
       },
       logs,
     );

@@ -28,7 +28,7 @@ afterEach(async () => {
 after(() => rmSync(folder, { recursive: true }));
 
 const operator: Partial<GlobalSpec> = {
-  operatorToken: describeOperatorToken(OPERATOR),
+  operatorTokens: [describeOperatorToken(OPERATOR)],
 };
 const jwt: Partial<GlobalSpec> = { jwt: { secret: SECRET, leewaySeconds: 0 } };
 

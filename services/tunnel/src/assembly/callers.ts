@@ -13,9 +13,11 @@ export interface Callers {
 }
 
 /** Creates the parts. Throws if a configured token is malformed. */
-export function openCallers(config: RelayConfig, { verifier, clock }: Service): Callers {
+export function openCallers(config: RelayConfig, { verifier, clock, lifecycle }: Service): Callers {
   return {
-    guard: createRelayGuard(config, verifier),
+    guard: createRelayGuard(config, verifier, (value) =>
+      lifecycle.followSecret("PLATFORM_TUNNEL_AUTH_TOKEN", value),
+    ),
     throttles: createThrottles(clock),
     trusted: new AddressSet(config.trusted_proxies),
   };

@@ -2,6 +2,7 @@
 import type { OperationOptions } from "@platform/chassis";
 import type { Guard } from "@platform/kernel/http";
 import type { TokenVerifier } from "@platform/kernel/identity";
+import type { LiveSecret } from "@platform/kernel/secrets";
 import type { Directory } from "../access/directory.ts";
 import { findUserKey } from "../access/known-callers.ts";
 import type { VaultConfig } from "../config.ts";
@@ -21,6 +22,8 @@ export interface AdminAccessOptions {
   directory: Directory;
   /** Undefined if no issuer is configured. */
   tokens: TokenVerifier | undefined;
+  /** The secret of root's key. */
+  rootSecret: LiveSecret;
   /** True if the listener uses TLS. */
   isTls: boolean;
   /** The port of the object API. */
@@ -39,7 +42,8 @@ export interface AdminAccess {
 }
 
 export function createAdminAccess(options: AdminAccessOptions): AdminAccess {
-  const { config, api, ids, directory, tokens, isTls, objectPort, onOperation } = options;
+  const { config, api, ids, directory, tokens, rootSecret } = options;
+  const { isTls, objectPort, onOperation } = options;
   const { clock, trustedProxies, verifier, webIdentity } = api;
   const callers = new StorageCallers(directory, config.access_key_id);
   const adminGuard = new AdminGuard({ verifier, callers, tokens });
@@ -52,13 +56,15 @@ export function createAdminAccess(options: AdminAccessOptions): AdminAccess {
   return {
     adminGuard,
     guard: adminGuard.guard,
-    console: config.enable_web_admin ? describeConsole(config, callers, directory) : undefined,
+    console: config.enable_web_admin
+      ? describeConsole(config, rootSecret, callers, directory)
+      : undefined,
     operations,
     share: {
       operations,
       findSecret: (accessKey) =>
         accessKey === config.access_key_id
-          ? config.secret_access_key
+          ? rootSecret.value
           : findUserKey(accessKey, directory)?.secret,
       webIdentity,
       region: config.region,

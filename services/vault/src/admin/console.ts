@@ -1,16 +1,18 @@
 // The web console of storage: sessions for root's key, for keys of users and for tokens.
-import { createHash, randomUUID, timingSafeEqual } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import type { Directory } from "../access/directory.ts";
 import { findUserKey } from "../access/known-callers.ts";
 import type { OperationOptions } from "@platform/chassis";
 import { createUnauthorizedError } from "@platform/kernel/errors";
 import type { Caller } from "@platform/kernel/identity";
+import { toLiveSecret, type LiveSecret } from "@platform/kernel/secrets";
 import type { VaultConfig } from "../config.ts";
 import type { StorageCallers } from "./storage-callers.ts";
 
 /** Describes the console. */
 export function describeConsole(
   config: VaultConfig,
+  rootSecret: LiveSecret,
   callers: StorageCallers,
   directory: Directory,
 ): OperationOptions["console"] {
@@ -35,8 +37,8 @@ export function describeConsole(
       const isRoot = accessKey === config.access_key_id;
       const found = isRoot ? undefined : findUserKey(accessKey, directory);
       // An unknown key takes as long as a wrong secret.
-      const wanted = isRoot ? config.secret_access_key : (found?.secret ?? randomUUID());
-      if (!timingSafeEqual(digest(secret), digest(wanted))) {
+      const wanted = isRoot ? rootSecret : toLiveSecret(found?.secret ?? randomUUID());
+      if (!wanted.accepts(secret)) {
         throw createUnauthorizedError("The key or the secret is wrong.");
       }
       const name = found?.owner.kind === "user" ? found.owner.name : accessKey;
@@ -44,8 +46,4 @@ export function describeConsole(
       return { caller, user: { id: accessKey, name }, credential: { kind: "caller", caller } };
     },
   };
-}
-
-function digest(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
 }

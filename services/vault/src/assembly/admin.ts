@@ -32,6 +32,7 @@ export async function openAdmin(
     ids,
     directory,
     tokens: callers.tokens,
+    rootSecret: callers.rootSecret,
     isTls,
     objectPort: port,
     onOperation,

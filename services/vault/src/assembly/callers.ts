@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import type { Service } from "@platform/chassis";
 import type { TokenVerifier } from "@platform/kernel/identity";
+import type { LiveSecret } from "@platform/kernel/secrets";
 import { every } from "@platform/kernel/time";
 import type { Caller } from "../access/authorizer.ts";
 import { TenantBudgets } from "../access/budget.ts";
@@ -25,6 +26,8 @@ export interface Callers {
   /** Undefined if no issuer is configured. */
   readonly tokens: TokenVerifier | undefined;
   readonly webIdentity: WebIdentity;
+  /** The secret of root's key. */
+  readonly rootSecret: LiveSecret;
 }
 
 /** Creates the parts. Revoked tokens end the session keys that came from them. */
@@ -59,21 +62,24 @@ export function openCallers(
     clock,
     accountId: account.accountId,
   });
-  const findKey = createKeyFinder(config, directory, sessions);
-  return { verifier: new SignatureVerifier({ clock, findKey }), tokens, webIdentity };
+  const { access_key_id: rootKey, secret_access_key: value } = config;
+  const rootSecret = lifecycle.followSecret("STORE_SECRET_ACCESS_KEY", value);
+  const findKey = createKeyFinder(rootKey, rootSecret, directory, sessions);
+  return { verifier: new SignatureVerifier({ clock, findKey }), tokens, webIdentity, rootSecret };
 }
 
 function createKeyFinder(
-  { access_key_id: rootKey, secret_access_key: secret }: VaultConfig,
+  rootKey: string,
+  rootSecret: LiveSecret,
   directory: Directory,
   sessions: RoleSessions,
 ): FindKey<Caller> {
-  const root: { secret: string; owner: Caller } = {
-    secret,
-    owner: { kind: "root", accessKey: rootKey },
-  };
+  const owner: Caller = { kind: "root", accessKey: rootKey };
   return (accessKey) => {
-    if (accessKey === rootKey) return root;
+    if (accessKey === rootKey) {
+      const [secret = "", ...formerSecrets] = rootSecret.list();
+      return { secret, formerSecrets, owner };
+    }
     if (isSessionKey(accessKey)) return findSessionKey(accessKey, directory, sessions);
     return findUserKey(accessKey, directory);
   };

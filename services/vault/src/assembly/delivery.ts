@@ -21,7 +21,11 @@ export function openDelivery(
   { clock, log, lifecycle }: Service,
   { store, masterKey, account }: Storage,
 ): EventDelivery {
-  const eventPolicy = createEventPolicy(config);
+  const { event_broker_password: password } = config;
+  const eventPolicy = createEventPolicy({
+    ...config,
+    event_broker_password: password && lifecycle.followSecret("PLATFORM_PULSE_TOKEN", password),
+  });
   const delivery = new Delivery({
     outbox: store.events,
     isWanted: ({ bucket, ruleId }) => store.buckets.wantsEvents(bucket, ruleId),

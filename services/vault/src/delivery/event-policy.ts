@@ -1,6 +1,7 @@
 // The addresses that events may be sent to, from the configuration.
 import { readFileSync } from "node:fs";
 import { createAddressPolicy, type AddressPolicy } from "@platform/kernel/egress";
+import { toLiveSecret, type Secret } from "@platform/kernel/secrets";
 import type { EventPolicy } from "./target.ts";
 
 /** Keys of the configuration. */
@@ -8,7 +9,7 @@ interface EventConfig {
   event_networks: Parameters<typeof createAddressPolicy>[0];
   event_broker_url?: string | undefined;
   event_broker_user?: string | undefined;
-  event_broker_password?: string | undefined;
+  event_broker_password?: Secret | undefined;
   event_broker_ca_file?: string | undefined;
 }
 
@@ -22,8 +23,11 @@ export function createEventPolicy(config: EventConfig): EventPolicy {
     event_broker_ca_file: caFile,
   } = config;
   const ca = caFile === undefined ? undefined : readFileSync(caFile);
+  const secret = password === undefined ? undefined : toLiveSecret(password);
   return {
     isAllowed: (address) => policy.isAllowed(address),
-    platformBroker: url === undefined ? undefined : { url, user, password, ca },
+    get platformBroker() {
+      return url === undefined ? undefined : { url, user, password: secret?.value, ca };
+    },
   };
 }

@@ -1,6 +1,6 @@
 // Introspection (RFC 7662) and revocation (RFC 7009), because the core rejects JWTs at both endpoints, and direct grants.
-import { hash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { LiveSecret } from "@platform/kernel/secrets";
 import type { Clock } from "@platform/kernel/time";
 import type { Provider } from "oidc-provider";
 import { hasPermission } from "../../rbac/permission.ts";
@@ -21,7 +21,7 @@ export interface TokenEndpointsOptions extends DirectGrantsOptions {
   revocations: RevocationList;
   clock: Clock;
   /** Bearer token that grants access to the feed only. */
-  feedToken?: string | undefined;
+  feedToken?: LiveSecret | undefined;
 }
 
 const BAD_CLIENT = "client authentication failed";
@@ -105,7 +105,7 @@ export class TokenEndpoints {
     const asker = await identifyAsker(this.#options.getProvider(), request, new Map());
     if (asker.kind === "assertion") throw new OAuthError(401, "invalid_client", BAD_CLIENT);
     if (asker.kind === "client") return this.#admitClient(asker.client);
-    if (!isSameSecret(asker.token, this.#options.feedToken)) {
+    if (this.#options.feedToken?.accepts(asker.token) !== true) {
       await this.#admitBearer("introspect", asker.token);
     }
   }
@@ -227,12 +227,6 @@ interface Described {
 }
 
 const BEARER_CHALLENGE = 'Bearer error="invalid_token"';
-
-// Digests have the same length, which a comparison in constant time requires.
-function isSameSecret(given: string, expected: string | undefined): boolean {
-  if (expected === undefined) return false;
-  return timingSafeEqual(hash("sha256", given, "buffer"), hash("sha256", expected, "buffer"));
-}
 
 function requireOwner({ client }: Asking, owner: string | undefined): void {
   if (client === undefined || client.clientId === owner) return;

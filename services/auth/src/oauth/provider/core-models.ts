@@ -1,4 +1,5 @@
 // Changes to the core's models: their classes are public, and single methods are overridden.
+import type { LiveSecret } from "@platform/kernel/secrets";
 import type { Clock } from "@platform/kernel/time";
 import { errors, Provider, type Configuration, type KoaContextWithOIDC } from "oidc-provider";
 import { BOUND_MEMBER, isBoundToken, type MarkedToken } from "../core/bound-tokens.ts";
@@ -25,6 +26,8 @@ interface ClientRead {
 /** Options of the models. */
 export interface ModelOptions {
   clientCache: ClientCache;
+  /** Secrets of the installation's clients, by client id. */
+  providedSecrets: ReadonlyMap<string, LiveSecret>;
   rotation: RefreshRotation;
   notices: LogoutNotices;
   clock: Clock;
@@ -48,9 +51,28 @@ export function adaptModels(provider: Provider, options: ModelOptions): void {
   keepGranted(provider);
   markBoundTokens(provider);
   rememberClients(provider, options);
+  acceptFormerSecrets(provider, options.providedSecrets);
   refuseRepeatedProofs(provider);
   tellPatiently(provider, options.notices);
   deriveSuccessors(provider, options.rotation);
+}
+
+interface SecretHolder {
+  clientId: string;
+  clientSecret?: string;
+  compareClientSecret: (this: SecretHolder, given: string) => Promise<boolean> | boolean;
+}
+
+// The core has one secret for each client. One that an administrator has set since is the only one that counts.
+function acceptFormerSecrets(provider: Provider, provided: ReadonlyMap<string, LiveSecret>): void {
+  const prototype = provider.Client.prototype as unknown as SecretHolder;
+  const { compareClientSecret } = prototype;
+  prototype.compareClientSecret = function compare(given) {
+    const secret = provided.get(this.clientId);
+    return secret?.accepts(this.clientSecret ?? "") === true
+      ? secret.accepts(given)
+      : compareClientSecret.call(this, given);
+  };
 }
 
 interface CoreSession {

@@ -26,37 +26,44 @@ export class Identity {
   readonly isOpen: boolean;
   /** Verifies user tokens; undefined if JWTs are not configured. */
   readonly verifyUser: TokenVerifier | undefined;
-  readonly #operatorToken: OperatorToken | undefined;
-  readonly #metricsToken: OperatorToken | undefined;
+  readonly #operatorTokens: readonly OperatorToken[];
+  readonly #metricsTokens: readonly OperatorToken[];
 
   constructor(globals: GlobalSpec, verifiers: VerifierSource) {
-    const { operatorToken, metricsToken, jwt } = globals;
-    this.#operatorToken =
-      operatorToken === undefined ? undefined : new OperatorToken(operatorToken);
-    this.#metricsToken = metricsToken === undefined ? undefined : new OperatorToken(metricsToken);
+    const { operatorTokens = [], metricsTokens = [], jwt } = globals;
+    this.#operatorTokens = operatorTokens.map((spec) => new OperatorToken(spec));
+    this.#metricsTokens = metricsTokens.map((spec) => new OperatorToken(spec));
     this.verifyUser = jwt === undefined ? undefined : verifiers.forGlobal(jwt);
-    this.isOpen = operatorToken === undefined && jwt === undefined;
+    this.isOpen = operatorTokens.length === 0 && jwt === undefined;
   }
 
   /** True if the configuration has an operator token. */
   get hasOperator(): boolean {
-    return this.#operatorToken !== undefined;
+    return this.#operatorTokens.length > 0;
   }
 
   /** True if this is the operator token; compares in constant time. */
   isOperator(token: string): boolean {
-    return this.#operatorToken?.is(Buffer.from(token, "latin1")) ?? false;
+    return isOneOf(this.#operatorTokens, token);
   }
 
   /** True if this token gives access to `/metrics`; compares in constant time. */
   isMetricsToken(token: string): boolean {
-    return this.#metricsToken?.is(Buffer.from(token, "latin1")) ?? false;
+    return isOneOf(this.#metricsTokens, token);
   }
 
-  /** True if Authorization contains the operator token in any form: then it must not be forwarded. */
+  /**
+   * True if Authorization contains the operator token in any form: then it must not be forwarded. One that has ended does not
+   * become known to others either.
+   */
   holdsOperatorToken(fields: FieldBlock): boolean {
-    return this.#operatorToken?.isInAuthorization(fields) ?? false;
+    return this.#operatorTokens.some((token) => token.isInAuthorization(fields));
   }
+}
+
+function isOneOf(tokens: readonly OperatorToken[], given: string): boolean {
+  const bytes = Buffer.from(given, "latin1");
+  return tokens.some((token) => token.admits(bytes));
 }
 
 /** Holds the identity settings of the active configuration, which a change replaces. One per worker. */

@@ -11,8 +11,10 @@ export class OperatorToken {
   readonly #residue: number;
   /** Weight of the byte that leaves the sliding window. */
   readonly #leaving: number;
+  readonly #endsAtMs: number;
 
-  constructor({ sha256, bytes, base, residue }: OperatorTokenSpec) {
+  constructor({ sha256, bytes, base, residue, endsAtMs = Infinity }: OperatorTokenSpec) {
+    this.#endsAtMs = endsAtMs;
     this.#digest = Buffer.from(sha256, "hex");
     this.#bytes = bytes;
     this.#base = base;
@@ -22,8 +24,12 @@ export class OperatorToken {
     this.#leaving = leaving;
   }
 
-  /** True if the text is the token; compares in constant time. */
-  is(text: Uint8Array): boolean {
+  /** True if the text is the token and the token has not ended; compares in constant time. */
+  admits(text: Uint8Array): boolean {
+    return this.#is(text) && Date.now() < this.#endsAtMs;
+  }
+
+  #is(text: Uint8Array): boolean {
     if (text.length !== this.#bytes) return false;
     return timingSafeEqual(hash("sha256", text, "buffer"), this.#digest);
   }
@@ -51,7 +57,7 @@ export class OperatorToken {
       }
       residue = (residue * this.#base + text[at]!) % SEARCH_PRIME;
       if (residue !== this.#residue || at + 1 < size) continue;
-      if (this.is(text.subarray(at + 1 - size, at + 1))) return true;
+      if (this.#is(text.subarray(at + 1 - size, at + 1))) return true;
     }
     return false;
   }

@@ -8,7 +8,13 @@ import { buildCanonicalRequest, buildStringToSign } from "../wire/uri.ts";
 import { readSignatureClaim, type SignatureClaim } from "./credential.ts";
 import { type PayloadClaim, type PayloadMode, readPayloadClaim } from "./payload.ts";
 import type { FormClaim } from "./post-policy.ts";
-import { formatScope, isSameSignature, type SigningKey, SigningKeyCache } from "./signing-key.ts";
+import {
+  deriveSigningKey,
+  formatScope,
+  isSameSignature,
+  type SigningKey,
+  SigningKeyCache,
+} from "./signing-key.ts";
 
 /** Allowed clock skew. */
 const CLOCK_SKEW_MS_MAX = 900_000;
@@ -33,6 +39,8 @@ export interface SignedRequest {
 /** The secret and the owner of an access key. */
 export interface KnownKey<Owner> {
   secret: string;
+  /** Secrets that are accepted as well while a key gets another secret. */
+  formerSecrets?: readonly string[];
   owner: Owner;
   /** Of session keys: the token that requests must carry. */
   sessionToken?: string;
@@ -87,14 +95,15 @@ export class SignatureVerifier<Owner> {
     checkToken(known, claim.presigned?.token ?? request.fields.get("x-amz-security-token"));
     this.#checkTime(claim);
     checkSignedNames(claim, request.fields);
-    const key = this.#keys.get(claim.credential, claim.accessKey, known.secret, claim.scope);
     let sent: SignedTexts | undefined;
-    const matches = listHosts(request).some((host) => {
-      const texts = buildTexts(claim, request, payloadHash, host);
-      sent ??= texts;
-      return isSameSignature(key.sign(texts.toSign), claim.signature);
-    });
-    if (!matches) throw doesNotMatch(claim, sent);
+    const isMadeWith = (one: SigningKey): boolean =>
+      listHosts(request).some((host) => {
+        const texts = buildTexts(claim, request, payloadHash, host);
+        sent ??= texts;
+        return isSameSignature(one.sign(texts.toSign), claim.signature);
+      });
+    const key = this.#findSigner(claim, known, isMadeWith);
+    if (key === undefined) throw doesNotMatch(claim, sent);
     return {
       kind: "signed",
       accessKey: claim.accessKey,
@@ -112,7 +121,7 @@ export class SignatureVerifier<Owner> {
   verifyPolicy(claim: FormClaim): { owner: Owner; signature: SignatureKind } {
     const known = this.#requireKey(claim.accessKey);
     checkToken(known, claim.token);
-    const { secret, owner } = known;
+    const { secret, formerSecrets = [], owner } = known;
     const { accessKey, scope, policy } = claim;
     const expected =
       scope === undefined
@@ -120,7 +129,13 @@ export class SignatureVerifier<Owner> {
         : this.#keys
             .get(`${accessKey}/${formatScope(scope)}`, accessKey, secret, scope)
             .sign(policy);
-    if (!isSameSignature(expected, claim.signature)) throw doesNotMatch(claim);
+    const others = formerSecrets.map((former) =>
+      scope === undefined
+        ? signOlder(former, policy)
+        : deriveSigningKey(former, scope).sign(policy),
+    );
+    if (![expected, ...others].some((one) => isSameSignature(one, claim.signature)))
+      throw doesNotMatch(claim);
     const version = scope === undefined ? "AWS" : "AWS4-HMAC-SHA256";
     return { owner, signature: { version, type: "POST" } };
   }
@@ -130,7 +145,7 @@ export class SignatureVerifier<Owner> {
     const { kind, accessKey, timeMs, date } = claim;
     const known = this.#requireKey(accessKey);
     checkToken(known, request.fields.get("x-amz-security-token"));
-    const { secret, owner } = known;
+    const { secret, formerSecrets = [], owner } = known;
     const nowMs = this.#clock.now();
     if (kind === "query" && nowMs > timeMs) throw hasExpired(timeMs, nowMs);
     if (kind === "header") requireNear(timeMs, date, nowMs);
@@ -144,7 +159,9 @@ export class SignatureVerifier<Owner> {
       ignoredParameters,
       date,
     });
-    const matches = texts.some((text) => isSameSignature(signOlder(secret, text), claim.signature));
+    const matches = [secret, ...formerSecrets].some((one) =>
+      texts.some((text) => isSameSignature(signOlder(one, text), claim.signature)),
+    );
     if (!matches) throw doesNotMatch(claim, { toSign: texts[0]! });
     return {
       kind: "signed",
@@ -153,6 +170,16 @@ export class SignatureVerifier<Owner> {
       signature: { version: "AWS", type: SIGNATURE_TYPES[kind] },
       payload: toUnsignedPayload(fields.get("x-amz-content-sha256")),
     };
+  }
+
+  #findSigner(
+    { credential, accessKey, scope }: SignatureClaim,
+    { secret, formerSecrets = [] }: KnownKey<Owner>,
+    isMadeWith: (key: SigningKey) => boolean,
+  ): SigningKey | undefined {
+    const key = this.#keys.get(credential, accessKey, secret, scope);
+    if (isMadeWith(key)) return key;
+    return formerSecrets.map((former) => deriveSigningKey(former, scope)).find(isMadeWith);
   }
 
   #requireKey(accessKey: string, credential?: string): KnownKey<Owner> {
