@@ -11,6 +11,7 @@ import {
 } from "@platform/kernel/config";
 import { LOG_LEVELS } from "@platform/kernel/log";
 import { ALLOW_KEYS, APP_KEYS } from "./client/app-keys.ts";
+import { CREDENTIAL_COMMANDS } from "./command/credential-commands.ts";
 import { DATA_KEY } from "./command/data-key.ts";
 import { PROJECT_COMMANDS } from "./command/project-commands.ts";
 import { DEPLOY_KEYS } from "./deploy/deploy-keys.ts";
@@ -282,6 +283,7 @@ export const runtimeDefinition = defineConfig({
       options: { data, json: jsonLines },
     },
     ...PROJECT_COMMANDS,
+    ...CREDENTIAL_COMMANDS,
     share: {
       summary: "Give a local service a public address, through the tunnel of `platform up`.",
       standalone: true,

@@ -1,6 +1,7 @@
 // The `platform` command line.
 import type { ListenAddress } from "@platform/kernel/config";
 import { runProgram } from "@platform/kernel/lifecycle";
+import { OPERATOR_HANDLERS } from "./command/operator-handlers.ts";
 import { PROJECT_HANDLERS } from "./command/project-handlers.ts";
 import { SERVICES } from "./services/index.ts";
 import { PROJECT_KEY } from "./services/project.ts";
@@ -35,10 +36,7 @@ export async function main(): Promise<void> {
     status: async ({ options }) => (await import("./command/status.ts")).runStatus(options),
     down: async ({ options }) =>
       (await import("./command/down.ts")).runDown({ ...options, timeoutMs: options.timeout_ms }),
-    "user list": async ({ options }) => (await import("./command/list.ts")).runUserList(options),
-    "bucket list": async ({ options }) =>
-      (await import("./command/list.ts")).runBucketList(options),
-    "app list": async ({ options }) => (await import("./command/list.ts")).runAppList(options),
+    ...OPERATOR_HANDLERS,
     logs: async ({ options, positionals: [service] }) =>
       (await import("./command/logs.ts")).runLogs({ ...options, service }),
     doctor: async ({ options }) =>

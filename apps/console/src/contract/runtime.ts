@@ -12,6 +12,7 @@ export interface RuntimeAnswers {
   "POST /projects": { name: string; folder: string; kind: "own" | "kept" | "joined"; state: "starting" | "running" | "restarting" | "stopping" | "stopped"; detail: string; url: string; environment_file: string | null; rules: string[]; cuts: string[]; notes: string[] };
   "GET /schedules": { items: { id: string; service: string; name: string; timing: string; next_run_at: string | null; is_running: boolean; last_run: { started_at: string; duration_ms: number; outcome: "done" | "failed"; error: string | null } | null }[] };
   "POST /schedules/{id}/run": { id: string; service: string; name: string; timing: string; next_run_at: string | null; is_running: boolean; last_run: { started_at: string; duration_ms: number; outcome: "done" | "failed"; error: string | null } | null };
+  "POST /credentials/{name}/rotate": { name: string; former_ends_at: string; followed: string[]; pending: string[] };
   "GET /logs": { items: { id: string; timestamp: string; level: string; service: string; msg: string; trace_id: string; fields: Record<string, unknown> }[]; next_cursor: string | null };
   "GET /admin/series": { figures: { name: string; unit: string; title: string }[]; values: Record<string, number | null> } | { step: number; from: number; series: { name: string; unit: string; values: (number | null)[] }[] };
   "GET /admin/attention": { id: string; level: "warning" | "critical"; title: string; detail: string; href?: string; since: string; service: string }[];

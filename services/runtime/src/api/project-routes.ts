@@ -3,13 +3,12 @@
 import type { ServerResponse } from "node:http";
 import { PlatformError } from "@platform/kernel/errors";
 import { alreadyAnswered, bytes, defineRoute, NO_BODY, type ApiRoute } from "@platform/kernel/http";
-import type { Caller } from "@platform/kernel/identity";
 import { z } from "zod";
 import { createLogFilter, parseLogEvent } from "../control/log-line.ts";
 import type { RunningServices } from "../control/running-services.ts";
 import type { ServiceControl } from "../control/service-control.ts";
 import type { HostedProject, Projects } from "../projects/projects.ts";
-import { requireRead } from "./access.ts";
+import { requireOperator, requireRead } from "./access.ts";
 
 /** Unsent bytes above which lines of the log are left out. */
 const UNSENT_BYTES_MAX = 1_048_576;
@@ -61,11 +60,6 @@ const joinBody = commonBody.extend({
     .meta({ description: "variables of its process, unless it is kept" }),
 });
 const params = z.object({ name: z.string().min(1).max(64) });
-
-const requireOperator = (caller: Caller): void => {
-  if (caller.kind === "operator") return;
-  throw new PlatformError("forbidden", "Only the holder of the data folder's token may do this.");
-};
 
 const OPERATORS = { tag: TAG, access: requireOperator, requires: "token" as const };
 const REFUSED = {

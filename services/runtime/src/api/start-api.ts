@@ -6,9 +6,12 @@ import { refuseUpgrade } from "@platform/kernel/feeds";
 import type { Logger } from "@platform/kernel/log";
 import type { RunningServices } from "../control/running-services.ts";
 import type { ScheduleRegistry } from "../control/schedule-registry.ts";
+import type { CredentialControl } from "../control/credential-control.ts";
 import type { ServiceControl } from "../control/service-control.ts";
 import type { Projects } from "../projects/projects.ts";
+import { RUNTIME_TOKEN } from "../services/runtime.ts";
 import { requireRead } from "./access.ts";
+import { createCredentialRoutes } from "./credential-routes.ts";
 import { describeConditions, describeFigures } from "./conditions.ts";
 import { createLogRoutes, readStreamFilter } from "./log-routes.ts";
 import { createLogStreams } from "./log-streams.ts";
@@ -35,6 +38,7 @@ export interface RuntimeApiOptions {
   /** Time of the last complete backup, epoch ms. */
   readLastBackup: () => number | undefined;
   projects: Projects;
+  credentials: CredentialControl;
   hints: RuntimeHints;
   log: {
     /** Path of the file. */
@@ -47,7 +51,8 @@ export interface RuntimeApiOptions {
 
 /** Starts the API; stopping is registered with the lifecycle. */
 export async function startApi(options: RuntimeApiOptions): Promise<void> {
-  const { version, settings, states, lifecycle, token: operatorToken } = options;
+  const { version, settings, states, lifecycle } = options;
+  const operatorToken = lifecycle.followSecret(RUNTIME_TOKEN, options.token);
   const { logger: log } = options.log;
   const base = { name: "runtime", version, config: settings, operatorToken };
   const service = openService({ ...base, log, lifecycle });
@@ -81,6 +86,7 @@ export async function startApi(options: RuntimeApiOptions): Promise<void> {
       ...createServiceRoutes({ ...options, onChange }),
       ...createProjectRoutes({ ...options, listen: options.log.listen, onChange }),
       ...createScheduleRoutes(options.schedules, onChange),
+      ...createCredentialRoutes(options.credentials, onChange),
       ...createLogRoutes({ path: options.log.path, findService }),
     ],
   });

@@ -13,9 +13,15 @@ const CLIENT_ID = "platform-cli";
 /** Connects to identity as its client `platform-cli`, an administrator. */
 export async function connectIdentity(target: Target): Promise<ApiClient> {
   const { url, label } = findService(target, "auth", "identity");
-  const token = await fetchToken(label, url, requireCredential(target, CLI_SECRET));
+  const token = await fetchIdentityToken(target);
   const headers = { authorization: `Bearer ${token}` };
   return new ApiClient({ label, url, authorize: () => headers });
+}
+
+/** A new token of the client `platform-cli`. */
+export function fetchIdentityToken(target: Target): Promise<string> {
+  const { url, label } = findService(target, "auth", "identity");
+  return fetchToken(label, url, requireCredential(target, CLI_SECRET));
 }
 
 /** Connects to the admin API of storage with the root key. */

@@ -3,7 +3,12 @@ import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { nameProgram, quoteShell, type ListenAddress } from "@platform/kernel/config";
 import { createIdSource } from "@platform/kernel/ids";
-import { runService, type Lifecycle, type ListenerReport } from "@platform/kernel/lifecycle";
+import {
+  isSecretsAnswer,
+  runService,
+  type Lifecycle,
+  type ListenerReport,
+} from "@platform/kernel/lifecycle";
 import type { LogLevel } from "@platform/kernel/log";
 import { replaceFileSync } from "@platform/kernel/files";
 import { every, systemClock } from "@platform/kernel/time";
@@ -11,9 +16,11 @@ import { formatBanner, formatBannerJson, type BannerService } from "../banner.ts
 import { RunningServices } from "../control/running-services.ts";
 import { ScheduleRegistry } from "../control/schedule-registry.ts";
 import { choosePorts, findHeldPorts, leaveDefaultPort } from "../control/ports.ts";
+import { CredentialControl } from "../control/credential-control.ts";
 import { ServiceControl } from "../control/service-control.ts";
-import { createPart, METRICS_TOKEN } from "../control/service-part.ts";
+import { createPart } from "../control/service-part.ts";
 import { loadCredentials } from "../credentials/credentials.ts";
+import { CredentialStore } from "../credentials/credential-store.ts";
 import {
   explainFileError,
   formatCommand,
@@ -40,6 +47,7 @@ import { describeSignIn } from "../services/auth.ts";
 import { checkConsole, formatConsoleUrl } from "../services/console.ts";
 import { getIndexPath } from "../services/gate.ts";
 import { wireIdentity } from "../services/identity.ts";
+import { METRICS_TOKEN } from "../services/metrics.ts";
 import { IS_BUILT, selectServices } from "../services/index.ts";
 import { RUNTIME_KEY, RUNTIME_LISTENER, RUNTIME_TOKEN } from "../services/runtime.ts";
 import { createProjectEntry } from "../projects/entry.ts";
@@ -106,11 +114,11 @@ export async function runUp(options: UpOptions): Promise<never> {
   const folder = await openDataFolder(dataDir, { version, nowMs: systemClock.now(), lock });
   const secure = new Set<string>();
   const shared = { dataDir, addresses, secure, domain, consoleUrl, running: entries };
-  const { context, notes } = await createContext(shared, folder);
+  const { context, notes, store } = await createContext(shared, folder);
   notes.push(...consoleNotes, ...checkMemory(entries, options));
   const output = createOutput(options, join(dataDir, LOG_FILE));
   const { logger } = output.log;
-  const supervised = { options, context, secure, notes, output, folder, late, startedMs };
+  const supervised = { options, context, secure, store, notes, output, folder, late, startedMs };
   return runService({ service: "platform", version, logger, drainTimeoutMs }, (lifecycle) =>
     supervise(lifecycle, supervised),
   );
@@ -135,6 +143,7 @@ interface Supervised {
   context: EntryContext;
   /** That of the context. */
   secure: Set<string>;
+  store: CredentialStore;
   notes: string[];
   output: Output;
   folder: DataFolder;
@@ -148,7 +157,6 @@ async function supervise(lifecycle: Lifecycle, supervised: Supervised): Promise<
   const { logger } = output.log;
   void output.closed.then(() => lifecycle.stop("the standard output was closed"));
   const states = openStates(lifecycle, supervised);
-  const describeClock = superviseClock(lifecycle, folder, output.log);
   const lines = new Map<string, BannerService>();
   const processes = new Map<string, SupervisedProcess>();
   const schedules = new ScheduleRegistry((service, name) => {
@@ -156,9 +164,13 @@ async function supervise(lifecycle: Lifecycle, supervised: Supervised): Promise<
     processes.get(service)?.send(command);
   });
   const progress = createProgress(options.json, entries);
+  const { store } = supervised;
+  const credentials = new CredentialControl({ store, context, processes, logger });
+  credentials.onChanged(() => writeOverviews(states.state, context));
+  const describeClock = superviseClock(lifecycle, folder, credentials, output.log);
   const start = createStarter(
     supervised,
-    { states, schedules, processes },
+    { states, schedules, processes, credentials },
     (entry, listeners, pid) => {
       lines.set(entry.name, describeService(entry, context, listeners, pid));
       progress(entry);
@@ -182,7 +194,8 @@ async function supervise(lifecycle: Lifecycle, supervised: Supervised): Promise<
   process.once("exit", () => processes.forEach((part) => part.kill()));
   try {
     const { version } = options;
-    const api = { context, states, control, schedules, projects, output, lifecycle, version };
+    const controls = { control, schedules, projects, credentials };
+    const api = { context, states, ...controls, output, lifecycle, version };
     const [started] = await Promise.all([
       startParts(parts, context, lifecycle),
       serveApi({ ...api, describeClock }),
@@ -244,16 +257,18 @@ interface StarterParts {
   states: RunningServices;
   schedules: ScheduleRegistry;
   processes: ReadonlyMap<string, SupervisedProcess>;
+  credentials: CredentialControl;
 }
 
 /** Creates processes of services; `onReady` is called when one has started. */
 function createStarter(
-  { options, output, late, secure }: Supervised,
-  { states, schedules, processes }: StarterParts,
+  { options, output, late, secure, store }: Supervised,
+  { states, schedules, processes, credentials }: StarterParts,
   onReady: (entry: ServiceEntry, listeners: readonly ListenerReport[], pid: number) => void,
 ) {
-  return (entry: ServiceEntry, context: EntryContext): SupervisedProcess =>
-    createPart(entry, context, options, output.log, {
+  return (entry: ServiceEntry, context: EntryContext): SupervisedProcess => {
+    credentials.add(entry);
+    return createPart(entry, context, { ...options, store }, output.log, {
       onReady: (listeners, pid) => {
         if (findMainListener(entry, listeners)?.name === "https") secure.add(entry.name);
         states.setReady(entry, listeners, pid);
@@ -261,6 +276,7 @@ function createStarter(
         if (entry.name === "gate") void late.projects?.publish();
       },
       onFailure: (failure) => {
+        credentials.broadcast.forget(entry.name);
         schedules.suspend(entry.name);
         states.setFailed(entry, failure);
       },
@@ -269,7 +285,8 @@ function createStarter(
         states.setRefused(entry.name, reason);
       },
       onMessage: (message) => {
-        if (isSchedulesMessage(message)) schedules.note(entry.name, message.schedules);
+        if (isSecretsAnswer(message)) credentials.broadcast.note(message);
+        else if (isSchedulesMessage(message)) schedules.note(entry.name, message.schedules);
         else if (isGatewayRequest(message)) {
           void late.projects
             ?.answerGateway(entry.name, message)
@@ -277,6 +294,7 @@ function createStarter(
         }
       },
     });
+  };
 }
 
 function writeBanner(
@@ -319,6 +337,7 @@ interface ApiParts {
   control: ServiceControl;
   schedules: ScheduleRegistry;
   projects: Projects;
+  credentials: CredentialControl;
   output: Output;
   lifecycle: Lifecycle;
   version: string;
@@ -326,14 +345,16 @@ interface ApiParts {
 }
 
 // Loaded while the services start.
-async function serveApi({ context, output, ...parts }: ApiParts): Promise<void> {
+async function serveApi({ context, output, lifecycle, ...parts }: ApiParts): Promise<void> {
   const [{ startApi }, { readRuntimeSettings }] = await Promise.all([
     import("../api/start-api.ts"),
     import("../api/settings.ts"),
   ]);
   const { log } = output;
+  const { own } = parts.credentials;
   await startApi({
     ...parts,
+    lifecycle: { ...lifecycle, followSecret: (name, value) => own.follow(name, value) },
     address: getAddress(context, RUNTIME_KEY),
     settings: readRuntimeSettings({
       [METRICS_TOKEN]: context.credentials[METRICS_TOKEN],
@@ -377,15 +398,19 @@ function findEntries(only: readonly string[], late: Late): readonly ServiceEntry
 async function createContext(
   shared: Omit<EntryContext, "dataDirShown" | "credentialsShown" | "credentials">,
   folder: DataFolder,
-): Promise<{ context: EntryContext; notes: string[] }> {
+): Promise<{ context: EntryContext; notes: string[]; store: CredentialStore }> {
   const { dataDir, running } = shared;
+  const ids = createIdSource();
   try {
     const { credentials, isNew, isChanged } = await loadCredentials(
       dataDir,
       [...running, { credentials: [METRICS_TOKEN, RUNTIME_TOKEN] }],
       process.env,
-      createIdSource(),
+      ids,
     );
+    const now = (): number => systemClock.now();
+    const store = await CredentialStore.open({ folder: dataDir, env: process.env, ids, now });
+    store.sweep();
     const shown = formatFolder(dataDir);
     const context: EntryContext = {
       ...shared,
@@ -400,7 +425,7 @@ async function createContext(
         `a value in ${context.credentialsShown} is not the one that was written: if you have not changed it, the disk has, and the file must be restored from a backup`,
       );
     }
-    return { context, notes };
+    return { context, notes, store };
   } catch (error) {
     folder.release();
     throw explainFileError(error, dataDir);
@@ -427,12 +452,16 @@ function describeLoss({ credentialsShown, dataDirShown }: EntryContext): string 
 function superviseClock(
   lifecycle: Lifecycle,
   folder: DataFolder,
+  credentials: CredentialControl,
   log: LogStream,
 ): ClockWatch["describe"] {
   const clock = watchClock(systemClock, log.logger);
   const touch = every(
     TOUCH_MS,
-    () => folder.touch(systemClock.now()),
+    () => {
+      folder.touch(systemClock.now());
+      credentials.sweep();
+    },
     (error) => log.logger.warn("cannot write to the data folder", { error }),
   );
   lifecycle.onDrain("timers", async () => {

@@ -1,7 +1,11 @@
 // A service of `platform up` as a supervised process.
+import { ACCEPTED_VARIABLE } from "@platform/kernel/secrets";
 import { systemClock } from "@platform/kernel/time";
+import type { CredentialStore } from "../credentials/credential-store.ts";
 import { formatCommand } from "../data-folder/data-folder.ts";
+import { listHeld } from "../services/credential-table.ts";
 import type { EntryContext, ServiceEntry } from "../services/entry.ts";
+import { METRICS_TOKEN } from "../services/metrics.ts";
 import { OWNER_VARIABLE } from "../supervisor/former-run.ts";
 import type { LogStream } from "../supervisor/log-stream.ts";
 import { MemoryKills } from "../supervisor/memory.ts";
@@ -12,17 +16,22 @@ import {
 } from "../supervisor/supervised-process.ts";
 import type { LogLevel } from "@platform/kernel/log";
 
-/** Token for the metrics of all services. */
-export const METRICS_TOKEN = "PLATFORM_METRICS_TOKEN";
-
 /** One for all services: they are in one group. */
 const memoryKills = new MemoryKills();
+
+/** Options of {@link createPart} for all services. */
+export interface PartOptions {
+  logLevel: LogLevel;
+  acceptLoss: boolean;
+  /** Has the former values of credentials that are accepted as well. */
+  store: Pick<CredentialStore, "describeAll">;
+}
 
 /** Creates the process of a service; its environment is that of the entry. */
 export function createPart(
   entry: ServiceEntry,
   context: EntryContext,
-  { logLevel, acceptLoss }: { logLevel: LogLevel; acceptLoss: boolean },
+  { logLevel, acceptLoss, store }: PartOptions,
   log: LogStream,
   events: Pick<SupervisedProcessOptions, "onReady" | "onFailure" | "onMessage" | "onRefused">,
 ): SupervisedProcess {
@@ -37,6 +46,7 @@ export function createPart(
         // The sample has no metrics.
         [METRICS_TOKEN]:
           entry.probes === undefined ? "" : (context.credentials[METRICS_TOKEN] ?? ""),
+        [ACCEPTED_VARIABLE]: JSON.stringify(store.describeAll(listHeld(entry))),
         [OWNER_VARIABLE]: context.dataDir,
         ...(acceptLoss ? { PLATFORM_ACCEPT_LOSS: "true" } : {}),
       };

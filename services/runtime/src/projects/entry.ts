@@ -23,7 +23,7 @@ import {
   type ServiceEntry,
 } from "../services/entry.ts";
 import { formatConsoleUrl } from "../services/console.ts";
-import { formatIssuer, wireIdentity } from "../services/identity.ts";
+import { formatIssuer, REVOCATIONS_TOKEN, wireIdentity } from "../services/identity.ts";
 import { PROJECT_ADDRESS, PROJECT_KEY } from "../services/project.ts";
 import { PROTOCOL, readProtocol } from "../watch/messages.ts";
 import { openProjectData } from "./former-databases.ts";
@@ -70,6 +70,7 @@ export function createProjectEntry(
     ],
     probes: "http",
     credentials: [],
+    uses: [REVOCATIONS_TOKEN],
     // The gateway gets its route when the project starts, and loses it when the project leaves.
     routes: [],
     after: ["auth", "vault", "pulse", "notify"],

@@ -9,7 +9,7 @@ import { writePrivateFile } from "../data-folder/private-file.ts";
 import { formatUrl, getAddress, isRunning, type EntryContext, type ServiceEntry } from "./entry.ts";
 import { formatConsoleUrl } from "./console.ts";
 import { chooseTenant, formatIssuer, REVOCATIONS_TOKEN, trustGateway } from "./identity.ts";
-import { describeMail } from "./notify.ts";
+import { describeMail, NOTIFY_TOKEN } from "./notify.ts";
 
 /** Secret of the OAuth client of this command line. */
 export const CLI_SECRET = "PLATFORM_CLI_SECRET";
@@ -36,6 +36,7 @@ export const authEntry: ServiceEntry = {
   after: ["notify"],
   backup: { listener: "http" },
   credentials: [CLI_SECRET, CONSOLE_SECRET, REVOCATIONS_TOKEN, BACKUP_TOKEN],
+  uses: [NOTIFY_TOKEN],
   // The password of an existing administrator cannot be generated again.
   firstCredentials: { names: [ADMIN_PASSWORD], unless: "auth/auth.db" },
   // Links and cookies of its pages depend on the host, so the path is not changed.

@@ -71,8 +71,10 @@ export interface ServiceEntry {
     /** Name of the listener. */
     listener: string;
   };
-  /** Environment variables of its secrets, which are generated once. */
+  /** Environment variables of its secrets, which are generated once: it accepts them from others. */
   credentials: readonly string[];
+  /** Environment variables of other services' secrets that it presents to them. */
+  uses?: readonly string[];
   /** Secrets of the first start, which are not generated once `unless`, a file of the data directory, exists. */
   firstCredentials?: { names: readonly string[]; unless: string };
   /** Routes of the gateway to this service. */

@@ -13,7 +13,7 @@ import {
   type RouteEntry,
   type ServiceEntry,
 } from "./entry.ts";
-import { wireConsole, wireIdentity } from "./identity.ts";
+import { REVOCATIONS_TOKEN, wireConsole, wireIdentity } from "./identity.ts";
 
 /** The largest value that the gateway accepts. */
 const BODY_BYTES_MAX = 1024 ** 4;
@@ -44,7 +44,8 @@ export const gateEntry: ServiceEntry = {
   ],
   probes: "http",
   after: ["hello", "auth", "vault", "pulse", "notify", "tunnel"],
-  credentials: [GATE_TOKEN, CONSOLE_SECRET],
+  credentials: [GATE_TOKEN],
+  uses: [CONSOLE_SECRET, REVOCATIONS_TOKEN],
   routes: [],
   requires: ["hello"],
   prepare: prepareConfig,

@@ -10,10 +10,10 @@ import {
   type EntryContext,
   type ServiceEntry,
 } from "./entry.ts";
-import { wireIdentity } from "./identity.ts";
+import { REVOCATIONS_TOKEN, wireIdentity } from "./identity.ts";
 
 /** Environment variable of the operator's token. */
-const NOTIFY_TOKEN = "PLATFORM_NOTIFY_TOKEN";
+export const NOTIFY_TOKEN = "PLATFORM_NOTIFY_TOKEN";
 const PUBLIC_URL = "PLATFORM_NOTIFY_PUBLIC_URL";
 
 /** Mail. */
@@ -34,6 +34,7 @@ export const notifyEntry: ServiceEntry = {
   backup: { listener: "http" },
   // Recovery links are in the development inbox, so that it is never open to all programs of the machine.
   credentials: [NOTIFY_TOKEN, BACKUP_TOKEN],
+  uses: [REVOCATIONS_TOKEN],
   // Mail authenticates callers itself.
   routes: [{ prefix: "/notify", stripPrefix: true, open: true, listener: "http" }],
   configure: (context) => ({

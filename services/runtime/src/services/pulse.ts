@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
 import { allowBackups, BACKUP_TOKEN } from "./backup.ts";
 import { formatLocalHost, formatUrl, getAddress, type ServiceEntry } from "./entry.ts";
-import { chooseTenant, wireIdentity } from "./identity.ts";
+import { chooseTenant, REVOCATIONS_TOKEN, wireIdentity } from "./identity.ts";
 
 /** Operator's token of messaging. */
 export const PULSE_TOKEN = "PLATFORM_PULSE_TOKEN";
@@ -47,6 +47,7 @@ export const pulseEntry: ServiceEntry = {
   after: ["auth"],
   backup: { listener: "http" },
   credentials: [PULSE_TOKEN, BACKUP_TOKEN],
+  uses: [REVOCATIONS_TOKEN],
   // Messaging authenticates callers itself: by its token or a user's.
   routes: [{ prefix: "/pulse", stripPrefix: true, open: true, listener: "http" }],
   configure: (context) => ({

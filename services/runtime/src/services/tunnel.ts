@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
 import { allowBackups, BACKUP_TOKEN } from "./backup.ts";
 import { formatUrl, getAddress, type ServiceEntry } from "./entry.ts";
-import { wireIdentity } from "./identity.ts";
+import { REVOCATIONS_TOKEN, wireIdentity } from "./identity.ts";
 
 /** Environment variable of the operator's token; clients need it as well. */
 export const TUNNEL_TOKEN = "PLATFORM_TUNNEL_AUTH_TOKEN";
@@ -30,6 +30,7 @@ export const tunnelEntry: ServiceEntry = {
     },
   ],
   credentials: [TUNNEL_TOKEN, BACKUP_TOKEN],
+  uses: [REVOCATIONS_TOKEN],
   // Public traffic reaches the relay directly, by the names of its own domain.
   routes: [],
   configure: (context) => ({

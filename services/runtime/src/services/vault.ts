@@ -11,7 +11,7 @@ import {
   type EntryContext,
   type ServiceEntry,
 } from "./entry.ts";
-import { trustGateway, wireIdentity } from "./identity.ts";
+import { REVOCATIONS_TOKEN, trustGateway, wireIdentity } from "./identity.ts";
 import { PULSE_TOKEN } from "./pulse.ts";
 
 /** Id of the root key. */
@@ -52,6 +52,7 @@ export const vaultEntry: ServiceEntry = {
   after: ["auth"],
   backup: { listener: "admin" },
   credentials: [ACCESS_KEY, SECRET_KEY, BACKUP_TOKEN],
+  uses: [PULSE_TOKEN, REVOCATIONS_TOKEN],
   // Clients sign their requests; signatures cover path and Host, so the gateway must not change them.
   routes: [
     {

@@ -82,8 +82,8 @@ export interface SupervisedProcess {
   start(): Promise<void>;
   /** Stops the process gracefully, kills it after `timeoutMs`; resolves when it has exited. */
   stop(timeoutMs: number): Promise<void>;
-  /** Sends a message to the process, if it runs. */
-  send(message: object): void;
+  /** Sends a message to the process; false if it does not run. */
+  send(message: object): boolean;
   /** Kills the process without waiting, for a supervisor that exits immediately. */
   kill(): void;
 }
@@ -195,13 +195,17 @@ export function createSupervisedProcess(options: SupervisedProcessOptions): Supe
       if (before.kind === "running") ending = endChild(before.child, timeoutMs, logger, name);
       await ending;
     },
-    send(message) {
-      if (current?.connected === true) current.send(message, () => undefined);
-    },
+    send: (message) => sendTo(current, message),
     kill() {
       current?.kill("SIGKILL");
     },
   };
+}
+
+function sendTo(child: ChildProcess | undefined, message: object): boolean {
+  if (child?.connected !== true) return false;
+  child.send(message, () => undefined);
+  return true;
 }
 
 function onEnd(child: ChildProcess, callback: (outcome: string) => void): void {

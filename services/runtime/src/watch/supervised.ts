@@ -1,6 +1,15 @@
 // A project's service under `platform up`: a new process takes over on a change, as with `platform run --watch`.
 import { createLogger } from "@platform/kernel/log";
-import { createParentLink } from "@platform/kernel/lifecycle";
+import {
+  createParentLink,
+  type SecretsAnswer,
+  type SecretsMessage,
+} from "@platform/kernel/lifecycle";
+import {
+  ACCEPTED_VARIABLE,
+  readSecretStates,
+  replaceInEnvironment,
+} from "@platform/kernel/secrets";
 import type { Development } from "@platform/service/host";
 import { createGatewayPort } from "./gateway-port.ts";
 import { isRunCommand, PROTOCOL } from "./messages.ts";
@@ -42,7 +51,13 @@ process.exitCode = await watchService({
     if (!process.connected) return;
     process.send?.({ ...message, protocol: PROTOCOL }, undefined, undefined, () => undefined);
   },
-  onControls: ({ stop, send }) => {
+  onSecretsFollowed: answerSecrets,
+  onControls: ({ stop, send, sendSecrets }) => {
+    parent.onSecrets((message) => {
+      replaceSecrets(message);
+      // Without a running process, the next one has the environment of now.
+      if (!sendSecrets(message)) answerSecrets({ type: "secrets_followed", id: message.id });
+    });
     process.on("message", (message: unknown) => {
       if (isRunCommand(message)) send(message);
     });
@@ -50,3 +65,15 @@ process.exitCode = await watchService({
   },
 });
 if (process.connected) process.disconnect?.();
+
+/** Processes that are started from now on have the present values, and accept the former ones. */
+function replaceSecrets({ states }: SecretsMessage): void {
+  const names = new Set(states.map((state) => state.name));
+  const others = readSecretStates(process.env).filter((state) => !names.has(state.name));
+  replaceInEnvironment(process.env, states);
+  process.env[ACCEPTED_VARIABLE] = JSON.stringify([...others, ...states]);
+}
+
+function answerSecrets(answer: SecretsAnswer): void {
+  parent.send({ ...answer, protocol: PROTOCOL });
+}

@@ -1,6 +1,12 @@
 // `platform run --watch`: a new process takes over when a file changes; the old one stays if the new one fails.
 import cluster, { type Worker } from "node:cluster";
-import { isServiceMessage, type ListenerReport } from "@platform/kernel/lifecycle";
+import {
+  isSecretsAnswer,
+  isServiceMessage,
+  type ListenerReport,
+  type SecretsAnswer,
+  type SecretsMessage,
+} from "@platform/kernel/lifecycle";
 import type { Development, ServiceRules } from "@platform/service/host";
 import { FileWatch } from "./file-watch.ts";
 import { findLinger, GatewayLink, type GatewayPort } from "./gateway-link.ts";
@@ -53,6 +59,8 @@ export interface WatchOptions {
   readonly onOutcome?: () => void;
   /** Called when the schedules of the running process change. */
   readonly onSchedules?: (message: SchedulesMessage) => void;
+  /** Called when the running process uses replaced secrets. */
+  readonly onSecretsFollowed?: (answer: SecretsAnswer) => void;
   /** The gateway that sends requests to the service; undefined without one. */
   readonly gateway?: GatewayPort;
   /** Receives the controls of the service. */
@@ -65,6 +73,8 @@ interface WatchControls {
   readonly stop: () => void;
   /** Passes a command to the running process, if there is one. */
   readonly send: (command: RunCommand) => void;
+  /** Sends replaced secrets to the running process; false if there is none. */
+  readonly sendSecrets: (message: SecretsMessage) => boolean;
 }
 
 /** Runs a service until a signal; resolves to the exit code. */
@@ -87,6 +97,7 @@ export async function watchService(options: WatchOptions): Promise<number> {
     options.onControls?.({
       stop: () => resolve("SIGTERM"),
       send: (command) => watch.send(command),
+      sendSecrets: (message) => watch.sendSecrets(message),
     });
   });
   await watch.stop(signal);
@@ -179,6 +190,7 @@ class Watch {
 
   #onMessage(worker: Worker, message: unknown): void {
     if (isSchedulesMessage(message)) this.#noteSchedules(worker, message);
+    else if (isSecretsAnswer(message)) this.#options.onSecretsFollowed?.(message);
     else if (isFileMessage(message)) this.#files.add(message.type, message.path);
     else if (isDatabaseMessage(message)) this.#hasDatabase = true;
     else if (worker !== this.#next?.worker) return;
@@ -266,6 +278,19 @@ class Watch {
   /** Sends a command to the running process. */
   send(command: RunCommand): void {
     if (this.#current?.isConnected() === true) this.#current.send(command);
+  }
+
+  /**
+   * Sends replaced secrets to the running process; false if there is none. Processes that have not taken over begin again,
+   * with the environment of now.
+   */
+  sendSecrets(message: SecretsMessage): boolean {
+    this.#spare?.kill("SIGKILL");
+    this.#spare = undefined;
+    if (this.#next !== undefined) this.begin();
+    if (this.#current?.isConnected() !== true) return false;
+    this.#current.send(message);
+    return true;
   }
 
   /** Stops all processes, which drain. */

@@ -1,0 +1,26 @@
+// The functions of the commands that list what there is, and of those that replace credentials and keys. Their code is loaded
+// when one of them runs.
+
+interface Call<Options> {
+  options: Options & { data: string };
+  positionals: string[];
+}
+
+/** One function for each of these commands. */
+export const OPERATOR_HANDLERS = {
+  "user list": async ({ options }: Call<{ json: boolean }>) =>
+    (await import("./list.ts")).runUserList(options),
+  "bucket list": async ({ options }: Call<{ json: boolean }>) =>
+    (await import("./list.ts")).runBucketList(options),
+  "app list": async ({ options }: Call<{ json: boolean }>) =>
+    (await import("./list.ts")).runAppList(options),
+  "credentials list": async ({ options }: Call<{ json: boolean }>) =>
+    (await import("./credentials.ts")).runCredentialsList(options),
+  "credentials rotate": async ({
+    options: { data, overlap_s: overlapS },
+    positionals: [name = ""],
+  }: Call<{ overlap_s: number }>) =>
+    (await import("./credentials.ts")).runCredentialsRotate({ data, name, overlapS }),
+  "keys rotate": async ({ options: { data, now: isNow } }: Call<{ now: boolean }>) =>
+    (await import("./keys.ts")).runKeysRotate({ data, isNow }),
+};

@@ -1,0 +1,74 @@
+// A platform that is killed while a credential is replaced: the next start accepts what was accepted.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { findFreePort } from "@platform/kernel/testing";
+import { find, findStarted, makeFolder, parseEnv, run } from "@platform/testing/platform-process";
+
+const NAME = "PLATFORM_NOTIFY_TOKEN";
+
+test("killed before all services accept the next value: it is forgotten; after the commit: both are accepted", async () => {
+  const data = join(makeFolder(), "data");
+  const flags = ["--only", "mail", "--json", "--data", data];
+  for (const name of ["runtime", "mail"]) {
+    flags.push(`--${name}-addr`, `127.0.0.1:${await findFreePort()}`);
+  }
+  const read = (): string =>
+    parseEnv(readFileSync(join(data, "credentials.env"), "utf8"))[NAME] ?? "";
+  const start = async () => {
+    const up = run(["up", ...flags]);
+    const mail = find(await up.waitFor(findStarted), "notify");
+    const ask = async (value: string): Promise<number> => {
+      const headers = { authorization: `Bearer ${value}` };
+      return (await fetch(`${mail.url}/api/v1/inbox`, { headers })).status;
+    };
+    return { ...up, pid: mail.pid, ask };
+  };
+  const rotate = (overlapS: number) =>
+    run(["credentials", "rotate", NAME, "--overlap-s", String(overlapS), "--data", data]);
+
+  const first = await start();
+  const value = read();
+  // It receives the next value, and does not confirm it.
+  process.kill(first.pid, "SIGSTOP");
+  const refused = rotate(60);
+  await sleep(1_500);
+  first.child.kill("SIGKILL");
+  process.kill(first.pid, "SIGCONT");
+  assert.equal(await refused.exit, 1);
+  assert.equal(read(), value, "the file has the value that everybody accepts");
+
+  const second = await start();
+  assert.equal(await second.ask(value), 200);
+  // Killed as soon as the file has the new value, before anybody was told.
+  const killed = rotate(10);
+  while (read() === value) await sleep(1);
+  second.child.kill("SIGKILL");
+  await killed.exit;
+
+  const third = await start();
+  const next = read();
+  assert.notEqual(next, value);
+  const end = Date.parse(
+    new RegExp(`former ${NAME}=\\S+ until (\\S+)`).exec(
+      readFileSync(join(data, "credentials.env"), "utf8"),
+    )?.[1] ?? "",
+  );
+  assert.ok(Date.now() < end, "the machine is too slow for this test");
+  assert.deepEqual([await third.ask(value), await third.ask(next)], [200, 200]);
+  await sleep(Math.max(0, end - Date.now()) + 50);
+  assert.deepEqual([await third.ask(value), await third.ask(next)], [401, 200]);
+  third.child.kill("SIGTERM");
+  assert.equal(await third.exit, 0);
+
+  const stopped = rotate(3_600);
+  assert.equal(await stopped.exit, 0, stopped.output().err);
+  assert.match(stopped.output().out, /the services have it when the platform starts/);
+  const fourth = await start();
+  assert.notEqual(read(), next);
+  assert.deepEqual([await fourth.ask(next), await fourth.ask(read())], [200, 200]);
+  fourth.child.kill("SIGTERM");
+  await fourth.exit;
+});
