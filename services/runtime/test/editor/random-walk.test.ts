@@ -1,7 +1,7 @@
-// A random walk of edits: the server answers everything, its positions are in the file, and it ends with the messages of
-// `platform check`.
+// A random walk of edits: the server answers everything in time, its positions are in the file, and it ends with the messages
+// of `platform check`. It prints a table of times and of the memory of TypeScript's server.
 import assert from "node:assert/strict";
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { after, test } from "node:test";
@@ -14,7 +14,9 @@ import { openEditor, type Editor } from "./editor.ts";
 const root = mkdtempSync(join(tmpdir(), "walk-"));
 after(() => rmSync(root, { recursive: true }));
 const MAIN = "main.service.ts";
-const EDITS = Number(process.env["PLATFORM_EDITOR_EDITS"] ?? 60);
+const EDITS = Number(process.env["PLATFORM_EDITOR_EDITS"] ?? 100);
+/** Longest wait for an answer: a server that hangs has none. */
+const ANSWER_MS = 60_000;
 /** Pieces of text that change the meaning of what follows. */
 const PIECES = [
   "{",
@@ -46,6 +48,8 @@ const PIECES = [
 ];
 const METHODS = [
   "hover",
+  "hover",
+  "completion",
   "completion",
   "definition",
   "documentSymbol",
@@ -83,16 +87,76 @@ function edit(editor: Editor, random: (max: number) => number): void {
   editor.replace(MAIN, start, end, isRemoval ? "" : PIECES[random(PIECES.length)]!);
 }
 
-async function ask(editor: Editor, random: (max: number) => number): Promise<void> {
+/** Durations in ms by the name of what took them. */
+class Times {
+  readonly #taken = new Map<string, number[]>();
+
+  async measure<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
+    const beganMs = performance.now();
+    const late = Promise.withResolvers<never>();
+    const timer = setTimeout(
+      () => late.reject(new Error(`${name}: no answer within ${ANSWER_MS} ms`)),
+      ANSWER_MS,
+    );
+    try {
+      return await Promise.race([work(), late.promise]);
+    } finally {
+      clearTimeout(timer);
+      const taken = this.#taken.get(name) ?? [];
+      this.#taken.set(name, [...taken, performance.now() - beganMs]);
+    }
+  }
+
+  format(): string[] {
+    return [...this.#taken].map(([name, taken]) => {
+      const sorted = taken.toSorted((a, b) => a - b);
+      const at = (share: number): string =>
+        sorted[Math.floor(share * (sorted.length - 1))]!.toFixed(1);
+      return `${name.padEnd(22)} ${String(sorted.length).padStart(5)} p50 ${at(0.5).padStart(8)} ms  p95 ${at(0.95).padStart(8)} ms  max ${at(1).padStart(8)} ms`;
+    });
+  }
+}
+
+/** Proportional memory in MiB of the processes that a process has started, by program; empty where the system does not tell. */
+function readMemory(parent: number): string[] {
+  try {
+    return readdirSync("/proc")
+      .filter((name) => /^\d+$/.test(name))
+      .flatMap((pid) => {
+        const status = readFile(`/proc/${pid}/status`);
+        if (Number(/^PPid:\s+(\d+)$/m.exec(status)?.[1]) !== parent) return [];
+        const kib = Number(/^Pss:\s+(\d+)/m.exec(readFile(`/proc/${pid}/smaps_rollup`))?.[1]);
+        return [`${/^Name:\s+(.*)$/m.exec(status)?.[1]} ${Math.round(kib / 1_024)} MiB`];
+      });
+  } catch {
+    return [];
+  }
+}
+
+// A process may end meanwhile.
+function readFile(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+function checkPositions(value: unknown, text: string, what: string): void {
+  const lines = new LineIndex(text);
+  for (const found of listPositions(value)) {
+    const offset = lines.toOffset(found);
+    assert.deepEqual(lines.toPosition(offset), found, `${what}: ${JSON.stringify(found)}`);
+  }
+}
+
+async function ask(editor: Editor, times: Times, random: (max: number) => number): Promise<void> {
   const text = editor.texts.get(MAIN)!;
   const lines = new LineIndex(text);
   const method = METHODS[random(METHODS.length)]!;
   const position = lines.toPosition(random(text.length + 1));
-  const answer = await editor.askFile(method, MAIN, { position });
-  for (const found of listPositions(answer)) {
-    const offset = lines.toOffset(found);
-    assert.deepEqual(lines.toPosition(offset), found, `${method}: ${JSON.stringify(found)}`);
-  }
+  const answer = await times.measure(method, () => editor.askFile(method, MAIN, { position }));
+  checkPositions(answer, text, method);
 }
 
 test(`${EDITS} random edits end with the messages of check`, async (t) => {
@@ -105,12 +169,19 @@ test(`${EDITS} random edits end with the messages of check`, async (t) => {
   const editor = await openEditor(t, folder);
   editor.open(MAIN);
   const original = editor.texts.get(MAIN)!;
+  const times = new Times();
   for (let count = 0; count < EDITS; count++) {
     edit(editor, random);
     // The text does not become noise alone.
     if (random(10) === 0) editor.setText(MAIN, original);
-    if (random(3) === 0) await ask(editor, random);
+    if (random(3) === 0) await ask(editor, times, random);
+    if (random(5) === 0) {
+      await times.measure("diagnostics", () => editor.diagnose(MAIN));
+      checkPositions(editor.published.get(MAIN), editor.texts.get(MAIN)!, "diagnostics");
+    }
   }
+  for (const line of times.format()) t.diagnostic(line);
+  t.diagnostic(`memory: ${readMemory(editor.child.pid!).join(", ") || "unknown"}`);
   for (const [from, to] of [
     ["return assets(req);", "return assets(req.nothing);"],
     ["where owner = ${id} order", "where ovner = ${id} order"],
