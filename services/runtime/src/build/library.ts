@@ -20,7 +20,7 @@ export interface LibraryOptions {
 }
 
 /** The modules that projects and the platform's programs import, by the names of their files. */
-export const FACES: readonly string[] = ["index", "testing", "host"];
+export const FACES: readonly string[] = ["index", "testing", "host", "rules"];
 const SCRIPT = /\.[cm]?[jt]s$/;
 
 /** Writes the faces as `FACE.js` and what they share. Errors are those of the bundler. */

@@ -15,6 +15,7 @@ import {
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { after, before, test } from "node:test";
+import { FACES } from "../../src/build/library.ts";
 import { runPlatform } from "../fixture/run-process.ts";
 
 const CHECKOUT = resolve(import.meta.dirname, "../../../..");
@@ -68,6 +69,14 @@ function cloneProject(name: string): string {
 before(() => {
   const made = runPlatform(root, "init", "notes");
   assert.equal(made.status, 0, made.text);
+});
+
+test("the package has all modules that the platform imports of it", () => {
+  const { exports } = readJson(join(CHECKOUT, "packages/service/package.json")) as {
+    exports: object;
+  };
+  const faces = FACES.map((face) => (face === "index" ? "." : `./${face}`));
+  assert.deepEqual(faces, Object.keys(exports));
 });
 
 test("a project depends on a file, whose hash its lock file has", () => {
