@@ -74,6 +74,7 @@ export const longForms: readonly TestPlan[] = [
   }),
   longForm("services/pulse/test/consumer-group/chaos.test.ts", { PLATFORM_GROUP_RUNS: "2000" }),
   longForm("tests/release/stranger.test.ts", { PLATFORM_TEST_RELEASE: "whole" }),
+  longForm("tests/release/container.test.ts", { PLATFORM_TEST_RELEASE: "whole" }),
   longForm("services/runtime/test/command/killed-start.test.ts", { PLATFORM_KILLED_STARTS: "50" }),
   longForm("services/vault/test/crash/kill.test.ts", { VAULT_KILL_ROUNDS: "200" }),
   longForm("services/vault/test/crash/fault-matrix.test.ts", { VAULT_FAULT_MATRIX: "all" }),

@@ -3,9 +3,19 @@
 //   platform-VERSION.tgz                    the package, for projects and npm
 //   platform-VERSION-linux-PROCESSOR.tar.gz the package with Node, TypeScript and rolldown: unpack and start
 //   platform-VERSION.cdx.json               what it is made of (CycloneDX)
+//   platform-service-VERSION.vsix           the extension for Visual Studio Code
 //   install.sh, SHA256SUMS
+import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -53,6 +63,14 @@ function writeInstaller(path: string, version: string): void {
   writeFileSync(path, text.replace("@VERSION@", version), { mode: 0o755 });
 }
 
+/** Writes the extension for editors; returns the name of its file. */
+function writeExtension(out: string): string {
+  execFileSync(process.execPath, [join(ROOT, "editors/build.ts"), "--out", out], { stdio: "pipe" });
+  const [name] = readdirSync(out).filter((one) => one.endsWith(".vsix"));
+  if (name === undefined) throw new Error("the extension was not written");
+  return name;
+}
+
 async function release(): Promise<void> {
   const { out, target, "package-only": isPackageOnly, help } = readArguments();
   if (help) {
@@ -75,7 +93,7 @@ async function release(): Promise<void> {
     const bill = `platform-${packed.version}.cdx.json`;
     writeFileSync(join(out, bill), createBillOfMaterials(ROOT));
     writeInstaller(join(out, "install.sh"), packed.version);
-    names.push(bill, "install.sh");
+    names.push(bill, "install.sh", writeExtension(out));
   }
   const sums = names.map((name) => `${hash(join(out, name))}  ${name}\n`);
   writeFileSync(join(out, "SHA256SUMS"), sums.join(""));
