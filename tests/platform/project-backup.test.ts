@@ -1,11 +1,12 @@
 // Databases and credentials of a project in backups of the platform that runs it.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { request, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { loadManifest, writeBackup } from "@platform/kernel/backup";
 import { anyPort, find, findStarted, makeFolder, run } from "@platform/testing/platform-process";
 
 const SOURCE = `import { reply } from "@platform/service";
@@ -19,7 +20,25 @@ export route PUT /items/:name (req) {
 export route GET /items { return items.all<{ name: string; body: string }>\`select name, body from item\`; }
 `;
 
-test("a project's database and credentials are saved while it writes, and restored", async () => {
+/** The backup as versions wrote it in which the projects of a platform shared its data folder. */
+async function writeOlder(backup: string, folder: string): Promise<void> {
+  const { files, parts = [], service, service_version: version } = await loadManifest(backup);
+  const options = { folder, service, version, dataFormat: 1, nowMs: Date.now() };
+  await writeBackup(options, async (target) => {
+    for (const { folder: part } of parts) {
+      cpSync(join(backup, part), join(target.folder, part), { recursive: true });
+      target.addPart(part, await loadManifest(join(backup, part)));
+    }
+    for (const { path } of files) {
+      if (path === "projects.json") continue;
+      const former = path.replace("projects/shop/", "");
+      await target.addFile(former, join(backup, "data", path));
+    }
+    return {};
+  });
+}
+
+test("a project's database and credentials are saved while it writes, and restored, also of an older layout", async () => {
   const root = makeFolder();
   const folder = join(root, "shop");
   const init = run(["init", "shop"], {}, "", root);
@@ -75,6 +94,22 @@ test("a project's database and credentials are saved while it writes, and restor
   for (const name of before) assert.equal(bodies.get(name), name.repeat(50), name);
   assert.equal((await ask(second.port, "PUT", "/items/later")).status, 201);
   await second.stop();
+
+  const older = join(root, "older");
+  await writeOlder(backup, older);
+  rmSync(join(folder, "data"), { recursive: true });
+  await finish(folder, "restore", older);
+  assert.ok(existsSync(join(folder, "data/items.sqlite")), "as it was");
+  const third = await start();
+  const moved = JSON.parse((await ask(third.port, "GET", "/items")).text) as { name: string }[];
+  for (const name of before)
+    assert.ok(
+      moved.some((row) => row.name === name),
+      name,
+    );
+  assert.ok(existsSync(join(folder, "data/projects/shop/items.sqlite")));
+  assert.equal((await ask(third.port, "PUT", "/items/later")).status, 201);
+  await third.stop();
 });
 
 async function finish(cwd: string, ...args: string[]): Promise<string> {

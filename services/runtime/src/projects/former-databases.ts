@@ -8,8 +8,16 @@ import { getProjectData, getProjectsFolder } from "./records.ts";
 
 /** Projects keep each database as `<name>.sqlite`. */
 const DATABASE_FILE = /^[\w-]+\.sqlite$/;
-/** Files beside a database: with transactions that are not in it yet, so they are moved first. */
-const COMPANIONS = ["-wal", "-shm", "-journal"];
+/** Files beside a database, which are moved first: transactions that are not in it yet, checksums, and marks of its content. */
+const COMPANIONS = [
+  (file: string) => `${file}-wal`,
+  (file: string) => `${file}-shm`,
+  (file: string) => `${file}-journal`,
+  (file: string) => `${file}.sums`,
+  (file: string) => `${file}.mark`,
+  (file: string) => `.${file}.mark`,
+  (file: string) => `${file}.lock`,
+];
 
 /**
  * Creates the data folder of a project. The first time, databases of an earlier version are moved to it if `isOwner`: they
@@ -30,7 +38,7 @@ export function openProjectData(dataDir: string, name: string, isOwner: boolean)
   const draft = `${target}.moving`;
   mkdirSync(draft, { recursive: true, mode: 0o700 });
   for (const file of former) {
-    for (const entry of [...COMPANIONS.map((suffix) => `${file}${suffix}`), file]) {
+    for (const entry of [...COMPANIONS.map((name) => name(file)), file]) {
       if (existsSync(join(dataDir, entry))) renameSync(join(dataDir, entry), join(draft, entry));
     }
   }

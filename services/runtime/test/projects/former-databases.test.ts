@@ -12,16 +12,19 @@ function createData(...files: string[]): string {
   return data;
 }
 
-test("the databases of the only project are moved once, with their transaction logs", () => {
-  const data = createData("notes.sqlite", "notes.sqlite-wal", "cache-2.sqlite", "platform.json");
+test("the databases of the only project are moved once, with their transaction logs and checksums", () => {
+  const companions = [".notes.sqlite.mark", "notes.sqlite-wal", "notes.sqlite.sums"];
+  const data = createData("notes.sqlite", ...companions, "cache-2.sqlite", "platform.json");
   const notes = openProjectData(data, "shop", true);
   assert.equal(notes.length, 2);
   assert.match(notes[1]!, /notes\.sqlite is now .*projects\/shop\/notes\.sqlite/);
   const folder = join(data, "projects/shop");
   assert.deepEqual(readdirSync(folder).toSorted(), [
+    ".notes.sqlite.mark",
     "cache-2.sqlite",
     "notes.sqlite",
     "notes.sqlite-wal",
+    "notes.sqlite.sums",
   ]);
   assert.equal(
     readFileSync(join(folder, "notes.sqlite-wal"), "utf8"),
