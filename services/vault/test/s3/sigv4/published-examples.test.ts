@@ -63,10 +63,12 @@ const HEADER_EXAMPLES = [
   },
 ];
 
-function createVerifier(nowMs = timeMs) {
+function createVerifier(nowMs = timeMs, secrets: readonly [string, ...string[]] = [secret]) {
+  const [present, ...formerSecrets] = secrets;
+  const known = { secret: present, formerSecrets, owner: "root" };
   return new SignatureVerifier({
     clock: createManualClock(nowMs),
-    findKey: (key) => (key === accessKey ? { secret, owner: "root" } : undefined),
+    findKey: (key) => (key === accessKey ? known : undefined),
   });
 }
 
@@ -89,6 +91,31 @@ describe("the published header examples", () => {
       const result = createVerifier().verify(request);
       assert.equal(result.kind === "signed" && result.owner, "root");
     });
+  }
+});
+
+test("while a key gets another secret, both sign, in headers and addresses", () => {
+  const verifiers = [createVerifier(timeMs, ["next", secret]), createVerifier(timeMs, ["next"])];
+  const [both, ended] = verifiers as [SignatureVerifier<string>, SignatureVerifier<string>];
+  for (const ownSecret of [secret, "next", secret]) {
+    const signer = { ...identity, secret: ownSecret };
+    const [example] = HEADER_EXAMPLES;
+    const { headers } = signRequest(signer, { ...example!, timeMs });
+    const target = presignTarget(signer, {
+      method: "GET",
+      target: "/test.txt",
+      headers: { host },
+      timeMs,
+      expiresSeconds: 60,
+    });
+    for (const request of [
+      toRequest(example!.method, example!.target, headers),
+      toRequest("GET", target, { host }),
+    ]) {
+      assert.equal(both.verify(request).kind, "signed");
+      if (ownSecret === "next") ended.verify(request);
+      else assert.throws(() => ended.verify(request), { code: "SignatureDoesNotMatch" });
+    }
   }
 });
 
@@ -277,4 +304,8 @@ test("the published form upload's policy is signed as published", () => {
   );
   const claim = readFormClaim(new Map(Object.entries(fields)))!;
   assert.equal(createVerifier().verifyPolicy(claim).owner, "root");
+  assert.equal(createVerifier(timeMs, ["next", secret]).verifyPolicy(claim).owner, "root");
+  assert.throws(() => createVerifier(timeMs, ["next"]).verifyPolicy(claim), {
+    code: "SignatureDoesNotMatch",
+  });
 });
