@@ -20,6 +20,19 @@ export route PUT /items/:name (req) {
 export route GET /items { return items.all<{ name: string; body: string }>\`select name, body from item\`; }
 `;
 
+/** Starts a platform with the project in the folder. */
+async function start(folder: string) {
+  const flags = ["--only", "identity,shop", ...anyPort, "--project-addr", "127.0.0.1:0"];
+  const up = run(["up", "--json", ...flags], {}, "", folder);
+  const started = await up.waitFor(findStarted);
+  const port = Number(new URL(find(started, "shop").url).port);
+  const stop = async (): Promise<void> => {
+    up.child.kill("SIGTERM");
+    await up.exit;
+  };
+  return { port, stop };
+}
+
 /** The backup as versions wrote it in which the projects of a platform shared its data folder. */
 async function writeOlder(backup: string, folder: string): Promise<void> {
   const { files, parts = [], service, service_version: version } = await loadManifest(backup);
@@ -50,18 +63,7 @@ test("a project's database and credentials are saved while it writes, and restor
     "create table item (name text primary key, body text not null);\n",
   );
   writeFileSync(join(folder, "main.service.ts"), SOURCE);
-  const start = async () => {
-    const flags = ["--only", "identity,shop", ...anyPort, "--project-addr", "127.0.0.1:0"];
-    const up = run(["up", "--json", ...flags], {}, "", folder);
-    const started = await up.waitFor(findStarted);
-    const port = Number(new URL(find(started, "shop").url).port);
-    const stop = async (): Promise<void> => {
-      up.child.kill("SIGTERM");
-      await up.exit;
-    };
-    return { port, stop };
-  };
-  const first = await start();
+  const first = await start(folder);
   const acknowledged: string[] = [];
   const over = new AbortController();
   const writing = (async () => {
@@ -87,7 +89,7 @@ test("a project's database and credentials are saved while it writes, and restor
 
   await finish(folder, "restore", backup);
   assert.equal(readFileSync(join(folder, "data/applications/shop.env"), "utf8"), credentials);
-  const second = await start();
+  const second = await start(folder);
   const { text } = await ask(second.port, "GET", "/items");
   const rows = JSON.parse(text) as { name: string; body: string }[];
   const bodies = new Map(rows.map(({ name, body }) => [name, body]));
@@ -100,7 +102,7 @@ test("a project's database and credentials are saved while it writes, and restor
   rmSync(join(folder, "data"), { recursive: true });
   await finish(folder, "restore", older);
   assert.ok(existsSync(join(folder, "data/items.sqlite")), "as it was");
-  const third = await start();
+  const third = await start(folder);
   const moved = JSON.parse((await ask(third.port, "GET", "/items")).text) as { name: string }[];
   for (const name of before)
     assert.ok(

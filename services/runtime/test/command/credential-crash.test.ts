@@ -2,34 +2,40 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
+import { before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { findFreePort } from "@platform/kernel/testing";
 import { find, findStarted, makeFolder, parseEnv, run } from "@platform/testing/platform-process";
 
 const NAME = "PLATFORM_NOTIFY_TOKEN";
 
-test("killed before all services accept the next value: it is forgotten; after the commit: both are accepted", async () => {
-  const data = join(makeFolder(), "data");
-  const flags = ["--only", "mail", "--json", "--data", data];
+const data = join(makeFolder(), "data");
+const flags = ["--only", "mail", "--json", "--data", data];
+
+before(async () => {
   for (const name of ["runtime", "mail"]) {
     flags.push(`--${name}-addr`, `127.0.0.1:${await findFreePort()}`);
   }
-  const readAll = () => parseEnv(readFileSync(join(data, "credentials.env"), "utf8"));
-  const read = (): string => readAll()[NAME] ?? "";
-  const start = async () => {
-    const up = run(["up", ...flags]);
-    const started = await up.waitFor(findStarted);
-    const mail = find(started, "notify");
-    const ask = async (value: string): Promise<number> => {
-      const headers = { authorization: `Bearer ${value}` };
-      return (await fetch(`${mail.url}/api/v1/inbox`, { headers })).status;
-    };
-    return { ...up, pid: mail.pid, apiUrl: started.api_url, ask };
-  };
-  const rotate = (overlapS: number) =>
-    run(["credentials", "rotate", NAME, "--overlap-s", String(overlapS), "--data", data]);
+});
 
+const readAll = () => parseEnv(readFileSync(join(data, "credentials.env"), "utf8"));
+const read = (): string => readAll()[NAME] ?? "";
+
+async function start() {
+  const up = run(["up", ...flags]);
+  const started = await up.waitFor(findStarted);
+  const mail = find(started, "notify");
+  const ask = async (value: string): Promise<number> => {
+    const headers = { authorization: `Bearer ${value}` };
+    return (await fetch(`${mail.url}/api/v1/inbox`, { headers })).status;
+  };
+  return { ...up, pid: mail.pid, apiUrl: started.api_url, ask };
+}
+
+const rotate = (overlapS: number) =>
+  run(["credentials", "rotate", NAME, "--overlap-s", String(overlapS), "--data", data]);
+
+test("killed before all services accept the next value: it is forgotten; after the commit: both are accepted", async () => {
   const first = await start();
   const value = read();
   // It receives the next value, and does not confirm it.
