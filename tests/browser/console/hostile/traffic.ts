@@ -10,6 +10,8 @@ import { checkHarmless, checkScreen, poison, stopPoison } from "./hostile.ts";
 import { checkCovered, TOPIC, TRAFFIC_SCREENS } from "./screens.ts";
 import { joinInstallation } from "../installation.ts";
 
+const SUBDOMAIN = "hostile";
+
 let browser: Browser;
 let platform: Platform;
 let local: Awaited<ReturnType<typeof startUpstream>>;
@@ -22,7 +24,7 @@ before(async () => {
   if (chromiumSkip !== false) return;
   ({ platform, browser } = await joinInstallation());
   local = await startUpstream((_incoming, response) => response.end(HOSTILE));
-  tunnel = await platform.share(Number(new URL(local.url).port), "demo");
+  tunnel = await platform.share(Number(new URL(local.url).port), SUBDOMAIN);
   await sendThroughTunnel();
   await prepareMail();
   await prepareMessages();
@@ -87,9 +89,10 @@ test("each screen shows hostile text as it is", { skip: chromiumSkip }, async (t
   await poison(console);
   for (const path of TRAFFIC_SCREENS) await checkScreen(console, path);
   const { tunnels } = (await platform.callService(platform.tunnel, platform.admin, "/tunnels")) as {
-    tunnels: { id: string }[];
+    tunnels: { id: string; subdomain: string }[];
   };
-  const base = `/tunnels/${tunnels[0]!.id}`;
+  const { id } = tunnels.find(({ subdomain }) => subdomain === SUBDOMAIN)!;
+  const base = `/tunnels/${id}`;
   await checkScreen(console, `${base}/requests`);
   // A request that arrives while the list is shown, and none of its rows is read.
   await goTo(console, `${base}/requests`);
