@@ -1,11 +1,18 @@
 // The list of common passwords for the script that judges new ones: hashes, because the list itself has 170 KB.
 import { COMMON_PASSWORDS } from "../sign-in/password-policy.ts";
 
+let written: string | undefined;
+
 /**
  * A module whose default export is base64 of the gaps between the sorted 28-bit hashes, in groups of 7 bits, the lowest
- * first; the highest bit of a byte is set if more follow.
+ * first; the highest bit of a byte is set if more follow. Written once: it takes as long as the rest of the pages.
  */
 export function writeCommonPasswords(): string {
+  written ??= write();
+  return written;
+}
+
+function write(): string {
   const hashes = [...new Set(COMMON_PASSWORDS.values().map(hashText))].sort((a, b) => a - b);
   const bytes: number[] = [];
   let before = 0;
