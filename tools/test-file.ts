@@ -3,13 +3,13 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { CpuAccount } from "./cpu-account.ts";
 import { findMarkedProcesses, isRunning, killProcess, type ProcessEntry } from "./process-table.ts";
 import { parseTimes, type TestCost } from "./test-costs.ts";
+import { chooseTestRoot } from "./test-folder.ts";
 import type { TestPlan } from "./test-plan.ts";
 
 /** Numbers of tests by outcome. */
@@ -68,7 +68,7 @@ export async function runTestFile(
 ): Promise<FileResult> {
   const mark = randomUUID();
   const startedMs = performance.now();
-  const folder = mkdtempSync(join(tmpdir(), "pt-"));
+  const folder = mkdtempSync(join(chooseTestRoot(plan.members ?? [plan.file]), "pt-"));
   // Programs that a test starts as another user (PostgreSQL) need access to their folders below.
   chmodSync(folder, 0o711);
   const reportPath = join(folder, "report.jsonl");
