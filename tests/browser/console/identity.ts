@@ -40,6 +40,9 @@ for (const look of LOOKS) {
     await row.waitFor();
     await page.getByLabel("Role", { exact: true }).selectOption("admin");
     await row.waitFor({ state: "detached" });
+    // While the list loads it has no rows at all.
+    await page.locator("main tr[data-row]").filter({ hasText: ADMIN.username }).first().waitFor();
+    assert.equal(await row.count(), 0);
     assert.match(page.url(), /state=active/);
     assert.match(page.url(), /role=admin/);
     await page.getByLabel("Role", { exact: true }).selectOption("");
