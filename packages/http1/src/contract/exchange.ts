@@ -128,11 +128,10 @@ export interface Exchange<U = unknown> {
   /** Resumes the receiver; chunks may arrive before this returns. */
   resumeBody(): void;
   /**
-   * Replaces method and fields: `head`, as all later readers see it, is written and parsed again, and forwarded. The target
-   * stays: see `forwardPath`. `fields` contains the framing fields of the client unchanged. Nothing changes if it throws:
-   * `HeadChangeError` for a head that is refused, or whose framing or kind of response differs.
+   * Replaces the head: `head`, as all later readers see it, is written and parsed again, and forwarded. Nothing changes if it
+   * throws: `HeadChangeError` for a head that is refused, or whose framing or kind of response differs.
    */
-  replaceHead(method: string, fields: readonly (readonly [name: string, value: string])[]): void;
+  replaceHead(change: HeadChange): void;
   /**
    * Replaces the request body, also between two attempts. The client's own has been collected, or is empty; fields that
    * describe it stay as they are. The bytes must not be modified afterwards.
@@ -154,6 +153,15 @@ export interface Exchange<U = unknown> {
   takeSocket(headers: AnswerHeaders | null): TakenSocket;
   /** Destroys the client's connection without a response. */
   destroy(): void;
+}
+
+/** A request head in place of the client's: see {@link Exchange.replaceHead}. */
+export interface HeadChange {
+  readonly method: string;
+  /** Origin form: path and query. */
+  readonly target: string;
+  /** All fields, those of the framing unchanged. */
+  readonly fields: readonly (readonly [name: string, value: string])[];
 }
 
 /** A socket that a handler has taken over. */

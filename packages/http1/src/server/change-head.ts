@@ -1,4 +1,5 @@
-// Replaces method and fields of a request that has been parsed.
+// Replaces the head of a request that has been parsed.
+import type { HeadChange } from "../contract/exchange.ts";
 import { Method, Parse, type RequestParser } from "../parse/index.ts";
 
 /** Thrown for a changed head that cannot stand for the client's request. The request is as before. */
@@ -17,15 +18,11 @@ export class HeadChangeError extends Error {
 const FIXED: ReadonlySet<number> = new Set([Method.HEAD, Method.CONNECT]);
 
 /** See `Exchange.replaceHead`. The new head passes the checks of every received one. */
-export function changeHead(
-  head: RequestParser,
-  method: string,
-  fields: readonly (readonly [name: string, value: string])[],
-): void {
+export function changeHead(head: RequestParser, { method, target, fields }: HeadChange): void {
   const before = Buffer.from(head.bytes.subarray(head.headStart, head.headEnd));
   const { framing, contentLength, keepAlive, expectContinue, upgrade, methodId } = head;
   const lines = fields.map(([name, value]) => `${name}: ${value}\r\n`).join("");
-  const text = `${method} ${head.targetString()} HTTP/1.${head.minor}\r\n${lines}\r\n`;
+  const text = `${method} ${target} HTTP/1.${head.minor}\r\n${lines}\r\n`;
   const refusal = read(head, Buffer.from(text, "latin1")) ?? judge();
   // The connection may have been told to close since.
   head.keepAlive = keepAlive;
@@ -37,7 +34,7 @@ export function changeHead(
   function judge(): string | undefined {
     // A line break would be one more field.
     if (head.fields.count !== fields.length) return "bad_field_value";
-    if (head.method !== method) return "bad_request_line";
+    if (head.method !== method || head.targetString() !== target) return "bad_request_line";
     if (head.methodId !== methodId && (FIXED.has(methodId) || FIXED.has(head.methodId)))
       return "method_changed";
     const isSame =

@@ -7,6 +7,7 @@ import type {
   ConnectionInfo,
   Exchange,
   ForwardObserver,
+  HeadChange,
   ReadBodyCallback,
   RequestEnd,
   TakenSocket,
@@ -205,8 +206,8 @@ export class ServerExchange<U> implements ForwardClient<U>, AnswerContext {
     this.body.stream(receiver);
   }
 
-  replaceHead(method: string, fields: readonly (readonly [name: string, value: string])[]): void {
-    changeHead(this.head, method, fields);
+  replaceHead(change: HeadChange): void {
+    changeHead(this.head, change);
   }
 
   replaceBody(bytes: Buffer): void {

@@ -77,10 +77,14 @@ function listFields(
 test("fields and method that are replaced are what later readers and the upstream see", async () => {
   let method = "";
   const gateway = await startGateway((exchange, forward) => {
-    exchange.replaceHead("DELETE", [
-      ...listFields(exchange, (name, value) => (name === "X-One" ? [] : [[name, value]])),
-      ["X-Two", "2"],
-    ]);
+    exchange.replaceHead({
+      method: "DELETE",
+      target: "/c?d",
+      fields: [
+        ...listFields(exchange, (name, value) => (name === "X-One" ? [] : [[name, value]])),
+        ["X-Two", "2"],
+      ],
+    });
     method = exchange.head.method;
     assert.equal(exchange.head.fields.find("x-two"), "2");
     assert.equal(exchange.head.fields.find("x-one"), undefined);
@@ -88,13 +92,13 @@ test("fields and method that are replaced are what later readers and the upstrea
   });
   assert.match(await ask(gateway.port, get()), /200 OK/);
   assert.equal(method, "DELETE");
-  assert.equal(gateway.seen[0], "DELETE /a?b HTTP/1.1\r\nHost: a\r\nX-Two: 2\r\n\r\n");
+  assert.equal(gateway.seen[0], "DELETE /c?d HTTP/1.1\r\nHost: a\r\nX-Two: 2\r\n\r\n");
 });
 
 test("the body of a request follows a head that is replaced", async () => {
   for (const lines of ["Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n"]) {
     const gateway = await startGateway((exchange, forward) => {
-      exchange.replaceHead("PUT", listFields(exchange));
+      exchange.replaceHead({ method: "PUT", target: "/", fields: listFields(exchange) });
       forward();
     });
     const body = lines.startsWith("C") ? "hello" : "5\r\nhello\r\n0\r\n\r\n";
@@ -133,7 +137,7 @@ for (const [name, method, change, code] of refused) {
     let found = "accepted";
     const gateway = await startGateway((exchange, forward) => {
       try {
-        exchange.replaceHead(method, change(listFields(exchange)));
+        exchange.replaceHead({ method, target: "/a?b", fields: change(listFields(exchange)) });
       } catch (error) {
         found = (error as { code: string }).code;
       }
