@@ -1,25 +1,5 @@
 // Modules for the tests, from their text form.
-import createWabt from "wabt";
-
-const wabt = await createWabt();
-
-/** The binary form of a module in the text format. */
-export function assemble(text: string): Uint8Array {
-  const module = wabt.parseWat("test.wat", text, {
-    memory64: true,
-    tail_call: true,
-    threads: true,
-    exceptions: true,
-    gc: true,
-    function_references: true,
-    relaxed_simd: true,
-  });
-  try {
-    return module.toBinary({}).buffer;
-  } finally {
-    module.destroy();
-  }
-}
+import { assemble } from "@platform/testing/guests";
 
 /** A `transform` guest with a bump allocator; `body` is that of `transform` with `$at` and `$length`. */
 export function assembleTransform(body: string, memory = "1"): Uint8Array {

@@ -1,16 +1,10 @@
 // Guests: calling conventions, limits, and isolation from other guests.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { assemble } from "@platform/testing/guests";
 import fc from "fast-check";
 import { GuestError, type GuestErrorCode, GuestPool, type GuestPoolOptions } from "../src/index.ts";
-import {
-  assemble,
-  assembleCommand,
-  assembleTransform,
-  copyInputTo,
-  lowerCase,
-  pack,
-} from "./assemble.ts";
+import { assembleCommand, assembleTransform, copyInputTo, lowerCase, pack } from "./assemble.ts";
 
 const pools: GuestPool[] = [];
 after(() => Promise.all(pools.map((pool) => pool.close())));

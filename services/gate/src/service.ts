@@ -78,12 +78,12 @@ function drainWorkers({ lifecycle, listeners, log }: Base, { pools }: Traffic): 
 
 function showReadiness(
   { lifecycle, folder }: Base,
-  { pools }: Traffic,
+  { pools, middleware }: Traffic,
   { revocations, sharedAccess }: Access,
   { registry, health }: GateApi,
 ): void {
   const sources = revocations === undefined ? [] : [revocations.follower];
-  reportSources([...sources, sharedAccess], {
+  reportSources([...sources, sharedAccess, middleware], {
     registry,
     health,
     lifecycle,

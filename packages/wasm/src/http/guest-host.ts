@@ -14,6 +14,8 @@ const SETTLE_UNITS = 4_096;
 const LOG_BYTES_MAX = 4_096;
 const URI_BYTES_MAX = 16_384;
 const URI = /^[\x21-\x7e]+$/;
+/** Fields that describe the bytes of a body: they go with it when the guest writes another one. */
+const BODY_FIELDS = ["content-encoding", "content-md5", "content-digest", "digest", "repr-digest"];
 const SUPPORTED_FEATURES = Feature.BufferRequest | Feature.BufferResponse;
 const END_OF_BODY = 1n << 32n;
 const NO_BYTES = new Uint8Array(0);
@@ -291,13 +293,15 @@ export class GuestHost {
   }
 
   #openBody(kind: number): WrittenBody {
-    if (kind === BodyKind.Request) {
-      const { requestBodyBytesMax } = this.#openRequest("body");
-      return (this.#written[kind] ??= new WrittenBody(requestBodyBytesMax));
-    }
-    if (kind !== BodyKind.Response) throw unknownKind("body", kind);
-    const { responseBodyBytesMax } = this.#open();
-    return (this.#written[kind] ??= new WrittenBody(responseBodyBytesMax));
+    const messages = kind === BodyKind.Request ? this.#openRequest("body") : this.#open();
+    if (kind !== BodyKind.Request && kind !== BodyKind.Response) throw unknownKind("body", kind);
+    const known = this.#written[kind];
+    if (known !== undefined) return known;
+    const isRequest = kind === BodyKind.Request;
+    const fields = isRequest ? messages.requestFields : messages.responseFields;
+    for (const name of BODY_FIELDS) fields.remove(name);
+    const bytesMax = isRequest ? messages.requestBodyBytesMax : messages.responseBodyBytesMax;
+    return (this.#written[kind] = new WrittenBody(bytesMax));
   }
 
   #open(): GuestMessages {

@@ -1,8 +1,9 @@
 // Every function and rule of the http-wasm handler ABI, for guests of one instance.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { writeGuest } from "@platform/testing/guests";
 import { GuestError } from "../../src/http/index.ts";
-import { TestEnvironment, TestMessages, createGuest, writeGuest } from "./stage.ts";
+import { TestEnvironment, TestMessages, createGuest } from "./stage.ts";
 
 /** Writes the text that `call` leaves at 256 and its length to a response field named `x-result`. */
 const report = (call: string): string => `

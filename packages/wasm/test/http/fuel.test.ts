@@ -1,10 +1,10 @@
 // The counting of fuel: everything that can repeat ends, and results do not change.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { assemble, writeGuest } from "@platform/testing/guests";
 import { compileHttpModule } from "../../src/http/index.ts";
-import { assemble } from "../assemble.ts";
 import { writeRandomModule } from "./random-module.ts";
-import { TestEnvironment, TestMessages, createGuest, writeGuest } from "./stage.ts";
+import { TestEnvironment, TestMessages, createGuest } from "./stage.ts";
 
 const RANDOM_MODULES = Number(process.env["PLATFORM_GUEST_MODULES"] ?? 2_000);
 const FUEL = 1_000_000;

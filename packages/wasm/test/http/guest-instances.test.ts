@@ -1,14 +1,14 @@
 // Pools of instances: exclusive use, bounds, waiting.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { assemble, writeGuest } from "@platform/testing/guests";
 import {
   GuestInstances,
   GuestMemoryBudget,
   type HttpGuest,
   compileHttpModule,
 } from "../../src/http/index.ts";
-import { assemble } from "../assemble.ts";
-import { TestEnvironment, TestMessages, writeGuest } from "./stage.ts";
+import { TestEnvironment, TestMessages } from "./stage.ts";
 
 const module = compileHttpModule(assemble(writeGuest()));
 const trapping = compileHttpModule(assemble(writeGuest({ request: "unreachable" })));

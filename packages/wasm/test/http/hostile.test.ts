@@ -1,9 +1,9 @@
 // Modules that are refused, and instances that harm only themselves.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { assemble, writeGuest } from "@platform/testing/guests";
 import { GuestError, type GuestErrorCode, compileHttpModule } from "../../src/http/index.ts";
-import { assemble } from "../assemble.ts";
-import { TestMessages, createGuest, writeGuest } from "./stage.ts";
+import { TestMessages, createGuest } from "./stage.ts";
 
 const refused: [name: string, code: GuestErrorCode, text: string | Uint8Array, reason: RegExp][] = [
   ["text", "invalid-module", Buffer.from("not a module"), /not a WebAssembly module/],

@@ -1,5 +1,5 @@
 // A server's side of HTTP guests for tests, and guests from their text form.
-import { assemble } from "../assemble.ts";
+import { assemble } from "@platform/testing/guests";
 import {
   FieldList,
   type GuestEnvironment,
@@ -7,63 +7,6 @@ import {
   HttpGuest,
   compileHttpModule,
 } from "../../src/http/index.ts";
-
-/** The imports of every function of the ABI, each under its own name. */
-export const HANDLER_IMPORTS = [
-  ["enable_features", "(param i32) (result i32)"],
-  ["get_config", "(param i32 i32) (result i32)"],
-  ["log", "(param i32 i32 i32)"],
-  ["log_enabled", "(param i32) (result i32)"],
-  ["get_method", "(param i32 i32) (result i32)"],
-  ["set_method", "(param i32 i32)"],
-  ["get_uri", "(param i32 i32) (result i32)"],
-  ["set_uri", "(param i32 i32)"],
-  ["get_protocol_version", "(param i32 i32) (result i32)"],
-  ["get_source_addr", "(param i32 i32) (result i32)"],
-  ["get_header_names", "(param i32 i32 i32) (result i64)"],
-  ["get_header_values", "(param i32 i32 i32 i32 i32) (result i64)"],
-  ["set_header_value", "(param i32 i32 i32 i32 i32)"],
-  ["add_header_value", "(param i32 i32 i32 i32 i32)"],
-  ["remove_header", "(param i32 i32 i32)"],
-  ["write_body", "(param i32 i32 i32)"],
-  ["get_status_code", "(result i32)"],
-  ["set_status_code", "(param i32)"],
-] as const;
-
-const READ_BODY = `(import "http_handler" "read_body" (func $read_body (param i32 i32 i32) (result i64)))`;
-
-/** Parts of a guest in the text format. */
-export interface GuestText {
-  /** Body of `handle_request`; it leaves an i64. Default: continue. */
-  request?: string;
-  /** Body of `handle_response` with `$context` and `$is_error`. */
-  response?: string;
-  /** Further definitions. */
-  more?: string;
-  /** Texts that are placed in memory at these addresses, with the escapes of the text format. */
-  data?: Readonly<Record<number, string>>;
-  readsBody?: boolean;
-  memory?: string;
-}
-
-/** A guest that imports every function but `read_body`. */
-export function writeGuest(text: GuestText = {}): string {
-  const { request = "(i64.const 1)", response = "", more = "", data = {}, memory = "1" } = text;
-  const imports = HANDLER_IMPORTS.map(
-    ([name, type]) => `(import "http_handler" "${name}" (func $${name} ${type}))`,
-  );
-  const texts = Object.entries(data).map(
-    ([at, content]) => `(data (i32.const ${at}) "${content}")`,
-  );
-  return `(module
-    ${imports.join("\n")}
-    ${text.readsBody === true ? READ_BODY : ""}
-    (memory (export "memory") ${memory})
-    ${texts.join("\n")}
-    ${more}
-    (func (export "handle_request") (result i64) ${request})
-    (func (export "handle_response") (param $context i32) (param $is_error i32) ${response}))`;
-}
 
 /** A request with its response; a test reads back what the guest has changed. */
 export class TestMessages implements GuestMessages {

@@ -29,6 +29,8 @@ export interface AccessRecord {
   attempts: number;
   /** Time to the upstream's response head; -1 if there was none. */
   upstreamMs: number;
+  /** WebAssembly guests of the request with the time of their calls; null if it passed none. */
+  guests: { readonly names: string; readonly usedMicroseconds: number } | null;
 }
 
 const TRACE_ID_BYTES = 32;
@@ -53,6 +55,8 @@ const REQUEST_ID = Buffer.from(',"request_id":');
 const TRACE_ID = Buffer.from(',"trace_id":"');
 const ATTEMPTS = Buffer.from('","attempts":');
 const UPSTREAM_MS = Buffer.from(',"upstream_ms":');
+const MIDDLEWARE = Buffer.from(',"middleware":');
+const MIDDLEWARE_US = Buffer.from(',"middleware_us":');
 const NULL = Buffer.from("null");
 const LINE_END = Buffer.from("}\n");
 
@@ -99,6 +103,12 @@ export class AccessLineFormat {
     this.#raw(UPSTREAM_MS);
     if (record.upstreamMs < 0) this.#raw(NULL);
     else this.#tenths(Math.round(record.upstreamMs * 10));
+    if (record.guests !== null) {
+      this.#raw(MIDDLEWARE);
+      this.#quoted(record.guests.names);
+      this.#raw(MIDDLEWARE_US);
+      this.#integer(record.guests.usedMicroseconds);
+    }
     this.#raw(LINE_END);
   }
 

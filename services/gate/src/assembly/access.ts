@@ -23,7 +23,7 @@ export interface Access {
 /** Loads the stored state and starts to follow revocations. */
 export async function openAccess(
   { config, folder, log, lifecycle }: Base,
-  { controller, pools, metrics }: Traffic,
+  { controller, pools, metrics, middleware }: Traffic,
 ): Promise<Access> {
   const clock = systemClock;
   const access = new AccessControl({
@@ -62,6 +62,8 @@ export async function openAccess(
     readTicketKeys: () => ticketKeys.current,
     cookieKeys: access.cookieKeys,
     refreshSession: (client, sealed) => signIn.refresh(client, sealed),
+    listGuests: () => middleware.list(),
+    onGuestFigures: (worker, figures) => middleware.figures.add(worker, figures),
     onRetired: (block) => metrics.retire(block),
   };
   return { access, sharedAccess, signIn, revocations, sources };

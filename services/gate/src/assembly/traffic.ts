@@ -1,7 +1,9 @@
 // The worker threads with the memory that they share, and the controller that changes their routes.
+import { systemClock } from "@platform/kernel/time";
 import type { GateConfig } from "../config/document.ts";
 import { Controller } from "../control/controller.ts";
 import { diffRoutes } from "../control/differ.ts";
+import { MiddlewareStore } from "../control/middleware-store.ts";
 import { createSharedTables, type SharedTables } from "../control/shared-tables.ts";
 import { type Canaries, startCanaries } from "../resilience/canaries.ts";
 import { HealthChecks } from "../resilience/health-checks.ts";
@@ -17,6 +19,7 @@ export interface Traffic {
   readonly canaries: Canaries;
   readonly checks: HealthChecks;
   readonly metrics: GateMetrics;
+  readonly middleware: MiddlewareStore;
 }
 
 /** Creates the parts; the threads are not started. `loadConfig` reads the configuration again. */
@@ -38,7 +41,17 @@ export async function openTraffic(
     main: { address: listeners.main, workers, globals: state.globals, routes: first.upsert },
     admin: admin && listeners.admin && { address: listeners.admin, ...admin },
   });
-  const controller = createController(base, tables, pools, loadConfig);
+  const middleware: MiddlewareStore = new MiddlewareStore({
+    folder,
+    isEphemeral: config.ephemeral,
+    clock: systemClock,
+    log,
+    listRoutes: () => controller.state.routes.values(),
+    runExclusive: (work) => controller.runExclusive(work),
+    apply: (guests) => pools.apply({ guests, upsert: [], remove: [] }),
+  });
+  await middleware.load();
+  const controller = createController(base, tables, pools, loadConfig, middleware);
   const metrics = new GateMetrics({
     listBlocks: () => pools.listMetrics(),
     planner,
@@ -61,7 +74,7 @@ export async function openTraffic(
     log: (level, msg, fields) => log[level](msg, fields),
   });
   lifecycle.onDrain("health checks", () => checks.stop());
-  return { tables, pools, controller, canaries, checks, metrics };
+  return { tables, pools, controller, canaries, checks, metrics, middleware };
 }
 
 function createController(
@@ -69,6 +82,7 @@ function createController(
   { planner }: SharedTables,
   pools: WorkerPools,
   loadConfig: () => GateConfig,
+  middleware: MiddlewareStore,
 ): Controller {
   return new Controller(
     {
@@ -80,6 +94,7 @@ function createController(
       loadConfig,
       buildGlobals,
       apply: (change) => pools.apply(change),
+      hasMiddleware: (reference) => middleware.has(reference),
     },
     state,
   );

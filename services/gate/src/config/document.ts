@@ -24,6 +24,7 @@ import {
 import { accessKeys } from "./access-keys.ts";
 import { bound } from "./bound.ts";
 import { consoleKeys } from "./console-keys.ts";
+import { middlewareKeys } from "./middleware-keys.ts";
 import { logKeys } from "./log-keys.ts";
 import { dashboardOptions } from "./dashboard-options.ts";
 import { replayOptions } from "./replay-options.ts";
@@ -325,6 +326,7 @@ export const gateDefinition = defineConfig({
     ...limits,
     ...cache,
     ...logKeys,
+    ...middlewareKeys,
     ...accessKeys,
     ...createServiceKeys("gate"),
     ephemeral: key(z.boolean().default(false), {

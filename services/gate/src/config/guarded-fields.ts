@@ -82,6 +82,9 @@ export const ROUTE_FIELDS = {
   // Not available yet, and refused.
   middleware: "nothing",
   response_middleware: "nothing",
+  middleware_config: "nothing",
+  "wasm_split.sticky": "nothing",
+  "wasm_split.targets[].middleware_name": "nothing",
   "llm_routing.primary.url": "address",
   "llm_routing.primary.model": "nothing",
   "llm_routing.fallback.url": "address",

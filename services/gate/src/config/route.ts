@@ -17,6 +17,11 @@ import {
   routeResilienceFields,
 } from "./route-resilience.ts";
 import { type RouteLimitFields, routeLimitFields } from "./route-limits.ts";
+import {
+  type RouteMiddlewareFields,
+  checkMiddlewareFields,
+  routeMiddlewareFields,
+} from "./route-middleware.ts";
 import { checkHidden, type RouteTrafficFields, routeTrafficFields } from "./route-traffic.ts";
 import {
   filePath,
@@ -56,10 +61,8 @@ const weightedTargetSchema = z.strictObject({
 
 const model = z.strictObject({ url: serviceUrl(), model: text(256) });
 
-const anyText = () => z.string();
 const anyNumber = () => z.number();
 const anyFlag = () => z.boolean();
-const anyObject = () => z.record(z.string(), z.unknown());
 
 const routeFields = {
   prefix: pathPrefix().meta({
@@ -137,13 +140,7 @@ const routeFields = {
     description:
       "limits the files, variables and addresses that the route may name (`files_roots`, `secret_variables`, `private_networks`); always set for routes of users with `gate:admin`",
   }),
-  middleware: later(anyText()).meta({ description: "Not available yet: request middleware" }),
-  response_middleware: later(anyText()).meta({
-    description: "Not available yet: response middleware",
-  }),
-  wasm_split: later(anyObject()).meta({
-    description: "Not available yet: A/B split of middleware",
-  }),
+  ...routeMiddlewareFields,
   prompt_guard: later(anyFlag()).meta({
     description: "Not available yet: prompt injection guard",
   }),
@@ -234,6 +231,7 @@ export const routeSchema = z
     checkHidden(route as RouteTrafficFields, context);
     checkLimitFields(route as RouteLimitFields, context);
     checkResilienceFields(route as RouteResilienceFields, context);
+    checkMiddlewareFields(route as RouteMiddlewareFields, context);
     checkCacheFields(route as CacheFields, given[0], context);
   })
   .transform(dropAbsent);
@@ -246,6 +244,7 @@ export interface RouteConfig
     RouteGuardFields,
     RouteLimitFields,
     RouteTrafficFields,
+    RouteMiddlewareFields,
     CacheFields {
   readonly prefix: string;
   readonly host?: string;

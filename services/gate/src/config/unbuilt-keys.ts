@@ -22,7 +22,6 @@ export const unbuiltKeys = {
     "PLATFORM_SECRET_TENANT_ID",
     "default",
   ),
-  registry: unbuilt(text(), "Registry of middleware.", "PLATFORM_REGISTRY"),
   gitops: unbuilt(z.record(z.string(), z.unknown()), "Webhook that pulls the configuration."),
 };
 

@@ -2,6 +2,10 @@
 import { createLogger } from "@platform/kernel/log";
 import { toLiveSecret } from "@platform/kernel/secrets";
 import type { LoadedGate } from "../config/load.ts";
+import { listGuestReferences } from "../config/route-middleware.ts";
+import { getStateFolder } from "../config/state-folder.ts";
+import { makeRouteLabel } from "../shared-state/index.ts";
+import { readRegisteredNames } from "./middleware-store.ts";
 import { buildState } from "./gate-state.ts";
 import { buildGlobals } from "./globals.ts";
 import { ListenerCertificate } from "./listener-certificate.ts";
@@ -33,7 +37,18 @@ export async function describeConfiguration(loaded: LoadedGate): Promise<string>
     ? ""
     : `, ${overlay.upserts.size} set and ${overlay.tombstones.size} removed through the API`;
   const count = state.routes.size === 1 ? "1 route" : `${state.routes.size} routes`;
-  return `${file}: ok, ${count}${changes}\n`;
+  const isRegistered = await readRegisteredNames(
+    getStateFolder(loaded.config.data_dir, loaded.path),
+  );
+  const missing = [...state.routes.values()].flatMap((route) =>
+    listGuestReferences(route)
+      .filter((reference) => !isRegistered(reference))
+      .map(
+        (reference) =>
+          `route ${makeRouteLabel(route.host, route.prefix)}: the middleware ${reference} is not registered; requests get 502 until it is\n`,
+      ),
+  );
+  return `${missing.join("")}${file}: ok, ${count}${changes}\n`;
 }
 
 /** Returns the overlay of a configuration as JSON. */

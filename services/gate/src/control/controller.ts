@@ -4,6 +4,7 @@ import { type HeaderReader, requireIfMatch } from "@platform/kernel/http";
 import type { Logger } from "@platform/kernel/log";
 import type { GateConfig } from "../config/document.ts";
 import type { RouteConfig } from "../config/route.ts";
+import { listGuestReferences } from "../config/route-middleware.ts";
 import { makeRouteKey, makeRouteLabel } from "../shared-state/index.ts";
 import { ChangeLog } from "./change-log.ts";
 import { ChangeQueue } from "./change-queue.ts";
@@ -85,6 +86,8 @@ export interface ControllerOptions {
   buildGlobals: BuildGlobals;
   /** Sends a change to every worker; resolves when all of them have applied it. */
   apply: (change: Change) => Promise<void>;
+  /** True if a route may name this middleware. */
+  hasMiddleware: (reference: string) => boolean;
 }
 
 /** Changes the state of the gateway, one change at a time. */
@@ -121,6 +124,7 @@ export class Controller {
     return this.#queue.run(async () => {
       this.#checkMatch(request, route);
       const { config, base, overlay } = this.#state;
+      this.#checkMiddleware(route);
       const next = upsertRoute(overlay, base, confineFor(request, route, this.#state));
       return this.#change(config, next, request, "route set");
     });
@@ -132,6 +136,7 @@ export class Controller {
       this.#checkMatch(request, route);
       const { config, base, overlay, routes, resolved } = this.#state;
       const { buildGlobals, networks, planner } = this.#options;
+      this.#checkMiddleware(route);
       const next = upsertRoute(overlay, base, confineFor(request, route, this.#state));
       const state = buildState(config, next, buildGlobals, networks, resolved);
       const diff = diffRoutes(resolved, state.resolved);
@@ -173,6 +178,7 @@ export class Controller {
     return this.#queue.run(async () => {
       this.#checkMatch(request);
       const { config, base, overlay } = this.#state;
+      for (const route of routes) this.#checkMiddleware(route);
       const wanted = routes.map((route) => confineFor(request, route, this.#state));
       const next = registerRoutes(overlay, base, service, indexRoutes(wanted));
       return this.#change(config, next, request, "routes registered");
@@ -184,6 +190,7 @@ export class Controller {
     return this.#queue.run(async () => {
       this.#checkMatch(request);
       const { config, base } = this.#state;
+      for (const route of routes) this.#checkMiddleware(route);
       const wanted = routes.map((route) => confineFor(request, route, this.#state));
       const overlay = replaceRoutes(base, indexRoutes(wanted));
       return this.#change(config, overlay, request, "routes replaced");
@@ -247,6 +254,22 @@ export class Controller {
   #warn(routes: readonly ResolvedRoute[]): void {
     for (const { label, warnings } of routes) {
       for (const warning of warnings) this.#options.log.warn(warning, { route: label });
+    }
+  }
+
+  // A route of the configuration may name one that is registered later: its requests get 502 until then.
+  #checkMiddleware(route: RouteConfig): void {
+    const { base } = this.#state;
+    const key = makeRouteKey(route.host, route.prefix, route.methods, route.variant);
+    const configured = base.get(key);
+    if (configured !== undefined && stringifySorted(configured) === stringifySorted(route)) return;
+    for (const reference of listGuestReferences(route)) {
+      if (this.#options.hasMiddleware(reference)) continue;
+      const label = makeRouteLabel(route.host, route.prefix);
+      throw new PlatformError(
+        "validation_failed",
+        `route ${label}: the middleware ${reference} is not registered`,
+      );
     }
   }
 

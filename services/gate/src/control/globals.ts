@@ -5,6 +5,7 @@ import { GATE_VERSION, type GateConfig } from "../config/document.ts";
 import {
   type ConsoleSpec,
   type GlobalSpec,
+  type GuestLimits,
   type InternalRoute,
   type JwtSpec,
   describeTokens,
@@ -37,6 +38,9 @@ export interface UsedLogs {
   access: boolean;
   recording: boolean;
 }
+
+/** From the level -1 of guests on. */
+const LOG_LEVELS: readonly string[] = ["debug", "info", "warn", "error"];
 
 /** Builds the global settings. Throws ConfigError if the certificate is not usable. */
 export function buildGlobals(
@@ -79,6 +83,27 @@ export function buildGlobals(
       routeDrainMs: config.route_drain_ms,
       streamDrainMs: config.stream_drain_ms,
     },
+    guests: describeGuestLimits(config),
+    ...describeLogs(config, context, logs),
+    ...(config.limits_redis_url === undefined ? {} : { limitsRedisUrl: config.limits_redis_url }),
+    ...(config.otlp_endpoint === undefined ? {} : { otlpEndpoint: config.otlp_endpoint }),
+  };
+}
+
+function describeGuestLimits(config: GateConfig): GuestLimits {
+  return {
+    memoryBytes: config.middleware_memory,
+    fuelPerCall: config.middleware_fuel,
+    logLevel: LOG_LEVELS.indexOf(config.log_level) - 1,
+  };
+}
+
+function describeLogs(
+  config: GateConfig,
+  context: GlobalsContext,
+  logs: UsedLogs,
+): Pick<GlobalSpec, "recording" | "accessLog"> {
+  return {
     ...(logs.recording
       ? {
           recording: {
@@ -97,8 +122,6 @@ export function buildGlobals(
           },
         }
       : {}),
-    ...(config.limits_redis_url === undefined ? {} : { limitsRedisUrl: config.limits_redis_url }),
-    ...(config.otlp_endpoint === undefined ? {} : { otlpEndpoint: config.otlp_endpoint }),
   };
 }
 

@@ -17,7 +17,7 @@ export function answerError(exchange: GateExchange, error: PlatformError): void 
   state.sentMethod = readMethod(exchange);
   state.sentPath = readSentPath(exchange);
   const context = { instance: state.sentPath, traceId: state.ids.traceId };
-  exchange.respond({
+  send(exchange, {
     status: error.status,
     headers: [...Object.entries(getProblemHeaders(error)), ...state.responseFields.list()],
     body: JSON.stringify(toProblem(error, context)),
@@ -37,11 +37,16 @@ export function answerProblem(
 /** Sends a response of a step, with the fields that steps have added. */
 export function answerWith(exchange: GateExchange, answer: Answer): void {
   const { responseFields } = exchange.userData;
-  if (responseFields.isEmpty) exchange.respond(answer);
+  if (responseFields.isEmpty) send(exchange, answer);
   else {
     const headers = [...(answer.headers ?? []), ...responseFields.list()];
-    exchange.respond({ ...answer, headers });
+    send(exchange, { ...answer, headers });
   }
+}
+
+function send(exchange: GateExchange, answer: Answer): void {
+  const { guests } = exchange.userData;
+  if (guests === null || !guests.answer(answer)) exchange.respond(answer);
 }
 
 /** The path as the client sent it, without the query. */

@@ -1,5 +1,6 @@
 // One request on its route: its state, the compiled route and the contract of the route's steps.
 import {
+  type Answer,
   type ContentFilter,
   type Exchange,
   ForwardingFields,
@@ -40,6 +41,26 @@ export interface Recording extends HeadCopy {
   finish(exchange: GateExchange, end: RequestEnd): void;
   /** The upstream's response has arrived: returns the observer of its content. */
   takeResponse(head: ResponseHead, hasContent: boolean): ContentFilter;
+}
+
+/** The WebAssembly guests of one request; created by their step. */
+export interface ExchangeGuests {
+  /** The guests that the request passes, for the access log. */
+  readonly names: string;
+  /** Time of their calls. */
+  readonly usedMicroseconds: number;
+  /** Equal for requests whose responses pass the same versions of the same guests. */
+  readonly cacheScope: string;
+  /** Set-Cookie for the client; undefined if it needs none. */
+  readonly cookie: string | undefined;
+  /** Returns filters for the upstream's response, or answers instead of it. */
+  filterResponse(draft: ResponseDraft): readonly ContentFilter[];
+  /** Sends a response of the gateway past the guests, now or later; false if it does not pass them. */
+  answer(answer: Answer): boolean;
+  /** The connection has changed protocols. */
+  onTunnel(): void;
+  /** The request has ended. */
+  finish(end: RequestEnd): void;
 }
 
 /** A request without a client: see `detachRequest`. */
@@ -117,6 +138,8 @@ export class RequestState {
   /** Copies of the request for a mirror and for the recording. */
   mirrored: HeadCopy | null = null;
   recording: Recording | null = null;
+  /** The WebAssembly guests, on routes that have some. */
+  guests: ExchangeGuests | null = null;
   /** Hash of the resource that an unsafe request changes, on routes with a cache. */
   changedResource: number | null = null;
   // Neighbors in the ring of this worker's active exchanges.
@@ -157,6 +180,7 @@ export class RequestState {
     this.revalidates = false;
     this.mirrored = null;
     this.recording = null;
+    this.guests = null;
     this.changedResource = null;
   }
 

@@ -14,6 +14,8 @@ import {
 import { createCompressionStep } from "./content/compression-step.ts";
 import { createCorsStep } from "./content/cors-step.ts";
 import { createFilesStep } from "./content/files-step.ts";
+import { createGuestRequestStep } from "./middleware/guest-request-step.ts";
+import { createGuestResponseStep } from "./middleware/guest-response-step.ts";
 import { createIdentityStep } from "./identity/identity-step.ts";
 import { createMirrorStep } from "./copy/mirror-step.ts";
 import { createOpenApiStep, createResponseReportStep } from "./openapi/openapi-step.ts";
@@ -41,9 +43,11 @@ const CREATE_STEPS: readonly CreateStep[] = [
   createStickyStep,
   createConcurrencyStep,
   createOpenApiStep,
+  createGuestRequestStep,
   // The cache stores what the steps below make of a response, one variant for each coding.
   createCacheStep,
   createCompressionStep,
+  createGuestResponseStep,
   createResponseReportStep,
   createRewriteStep,
   createRedirectStep,

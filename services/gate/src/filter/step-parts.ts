@@ -1,6 +1,7 @@
 // Parts that a worker provides to the steps of all its routes.
 import type { CacheKeys } from "../cache/cache-key.ts";
 import type { ResponseCache } from "../cache/response-cache.ts";
+import type { GuestParts } from "../middleware/request-guests.ts";
 import type { RecordingLog } from "../recording/recording-log.ts";
 import type {
   CacheFlights,
@@ -30,6 +31,7 @@ export interface StepParts {
   onGuardError: (msg: string, url: string, error: unknown) => void;
   block: MetricBlock;
   compression: CompressionBudget;
+  guests: GuestParts;
   mirrors: MirrorSender;
   recordings: RecordingLog;
   limiter: RateLimiter;

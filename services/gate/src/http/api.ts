@@ -6,6 +6,7 @@ import type { RouteSeries } from "../telemetry/route-series.ts";
 import type { OidcSignIn } from "../sign-in/oidc-sign-in.ts";
 import type { MetricsStream } from "../telemetry/metrics-stream.ts";
 import type { AccessControl } from "../access/access-control.ts";
+import type { MiddlewareStore } from "../control/middleware-store.ts";
 import type { Certificates } from "../control/certificates.ts";
 import { createAccessLogRoutes } from "./access-log-api.ts";
 import { createAdminRoutes } from "./admin-api.ts";
@@ -16,6 +17,7 @@ import { createConsoleRoutes } from "./console-api.ts";
 import { createConsoleRedirects, createIndexRoute } from "./index-api.ts";
 import { describeRoutes } from "./openapi.ts";
 import { createRegisterRoute } from "./register-api.ts";
+import { createMiddlewareRoutes } from "./middleware-api.ts";
 import { createPolicyRoutes } from "./policy-api.ts";
 import { createSignInRoutes } from "./sign-in-api.ts";
 import { ADMIN_SCOPE, READ_SCOPE } from "./request.ts";
@@ -32,6 +34,7 @@ export type GateApiOptions = RoutesApiOptions & {
   access: AccessControl;
   certificates: Certificates;
   signIn: OidcSignIn;
+  middleware: MiddlewareStore;
   /** Address of the web console; undefined without one. */
   readConsoleUrl: () => string | undefined;
 };
@@ -68,6 +71,7 @@ export function createGateApi(options: GateApiOptions): Api {
       ...createCertificateRoutes(options.certificates, clock),
       ...createCanaryRoutes(options),
       ...createApiKeyRoutes(options.access),
+      ...createMiddlewareRoutes(options.middleware),
       ...createPolicyRoutes(options.access),
       ...createSignInRoutes(options.signIn),
       createIndexRoute(() => controller.state.config.index_file),

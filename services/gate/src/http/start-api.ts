@@ -29,7 +29,7 @@ const SERIES_SAMPLE_MS = 1000;
 /** Options of {@link startApi}. */
 export type StartApiOptions = Pick<
   GateApiOptions,
-  "access" | "cache" | "controller" | "metrics" | "planner" | "signIn"
+  "access" | "cache" | "controller" | "metrics" | "middleware" | "planner" | "signIn"
 > & {
   config: GateConfig;
   log: Logger;

@@ -129,10 +129,7 @@ export class DataPlane {
     });
     const guardFaults = new GuardFaults((msg, fields) => this.#log("warn", msg, fields));
     this.#steps = createStepParts({
-      init,
-      verifiers: options.verifiers,
-      access: options.access,
-      control: options.control,
+      ...options,
       onGuardError: (msg, url, error) => guardFaults.note(msg, url, error),
       block: this.#block,
       readNowMs: this.#engine.now,
@@ -235,6 +232,7 @@ export class DataPlane {
     this.#tick();
     this.#pools.close();
     this.#steps.limiter.close();
+    this.#steps.guests.registry.report();
     this.#resolver.close();
     this.#config?.control.close(0);
     await Promise.all([
@@ -280,6 +278,7 @@ export class DataPlane {
     if (isChanged) this.#takeOver(globals, before?.globals);
     if (logs !== undefined) this.#logs.takeOver(logs);
     if (message.access !== undefined) this.#revoked.change(message.access);
+    if (message.guests !== undefined) this.#steps.guests.registry.change(message.guests);
     this.#steps.identity.current = identity;
     if (before === undefined) {
       const { identity: current } = this.#steps;
@@ -299,6 +298,7 @@ export class DataPlane {
   #takeOver(globals: GlobalSpec, before: GlobalSpec | undefined): void {
     this.#probes.setVersion(globals.serviceVersion);
     this.#steps.limiter.setRedis(globals.limitsRedisUrl);
+    this.#steps.guests.registry.configure(globals.guests);
     this.#engine.outgoing.bytesMax = globals.limits.unsentBytesMax;
     this.#engine.upstreamsMax = globals.limits.upstreamsMax;
     this.#server?.setBounds(describeBounds(globals.limits));

@@ -10,6 +10,8 @@ import type { ResilienceOptions } from "../upstream/resilience.ts";
 import type { StepParts } from "../filter/step-parts.ts";
 import { CacheKeys } from "../cache/cache-key.ts";
 import { ResponseCache } from "../cache/response-cache.ts";
+import { BodyBudget } from "../middleware/body-budget.ts";
+import { GuestRegistry } from "../middleware/guest-registry.ts";
 import { RecordingLog } from "../recording/recording-log.ts";
 import {
   CacheFlights,
@@ -19,6 +21,7 @@ import {
   SharedLinkState,
   SharedRateTable,
   SharedRouteState,
+  type FromWorker,
   type MetricBlock,
   type SharedBuffers,
   type WorkerInit,
@@ -38,6 +41,8 @@ export interface StepPartsOptions {
   /** A monotonic clock in milliseconds. */
   readNowMs: () => number;
   log: RateLimiterOptions["log"];
+  /** Sends a message to the control plane. */
+  send: (message: FromWorker) => void;
 }
 
 /** Options of the resilience of all routes of a worker. */
@@ -75,6 +80,7 @@ export function createStepParts(options: StepPartsOptions): StepParts {
     onGuardError,
     block,
     compression: new CompressionBudget(COMPRESSION_BYTES_MAX),
+    guests: { registry: createGuests(options), bodies: new BodyBudget(), onError: onGuardError },
     mirrors: new MirrorSender(block),
     recordings: new RecordingLog(),
     limiter: new RateLimiter({
@@ -92,4 +98,12 @@ export function createStepParts(options: StepPartsOptions): StepParts {
     },
     readNowMs,
   };
+}
+
+function createGuests({ readNowMs, send }: StepPartsOptions): GuestRegistry {
+  return new GuestRegistry({
+    readNowMs,
+    log: (level, msg, name) => send({ type: "log", level, msg, fields: { middleware: name } }),
+    report: (figures) => send({ type: "guest-figures", figures }),
+  });
 }

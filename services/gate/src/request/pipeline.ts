@@ -50,6 +50,7 @@ export class Pipeline {
     const state = exchange.userData;
     if (state.target !== null) this.#options.forwarder.finish(state, end);
     state.unlink();
+    state.guests?.finish(end);
     route.steps.finish(exchange, end);
     if (--route.inFlight === 0 && route.isRemoved) this.#options.onRouteIdle(route);
   }

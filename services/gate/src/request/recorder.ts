@@ -65,6 +65,7 @@ export class Recorder {
       ids: state.ids,
       attempts: end.attempts,
       upstreamMs: end.upstreamMs,
+      guests: state.guests,
     });
     this.accessLog?.appendBytes(format.bytes, format.length);
   }
@@ -83,6 +84,10 @@ export class Recorder {
     ]);
     if (state.target !== null) attributes.set("platform.upstream", state.target.url);
     if (end.upstreamMs >= 0) attributes.set("platform.upstream_ms", end.upstreamMs);
+    if (state.guests !== null) {
+      attributes.set("platform.middleware", state.guests.names);
+      attributes.set("platform.middleware_us", state.guests.usedMicroseconds);
+    }
     if (state.code !== "") attributes.set("error.type", state.code);
     this.spans?.export({
       context: {

@@ -7,6 +7,7 @@ import type { RouteConfig } from "../config/route.ts";
 import { type Confinement, readAnyFile, type ReadFile } from "./confinement.ts";
 import { NetworkLists } from "./network-lists.ts";
 import type { OidcClientSpec } from "../sign-in/oidc-provider.ts";
+import { resolveGuests } from "./resolve-guests.ts";
 import { resolveGuards } from "./resolve-guards.ts";
 import { resolveHealthCheck, resolveResilience } from "./resolve-resilience.ts";
 import { resolveLimits } from "./resolve-limits.ts";
@@ -83,6 +84,7 @@ export function resolveRoute(
   const healthCheck = resolveHealthCheck(config);
   const headers = resolveHeaders(config);
   const openapi = resolveOpenApi(config, label, read);
+  const guests = resolveGuests(config);
   const guards = resolveGuards(config, label, defaults, read);
   const text = stringifySorted(config);
   const spec: ResolvedRoute["spec"] = {
@@ -110,6 +112,7 @@ export function resolveRoute(
       ...guards.steps,
       ...resolveTraffic(config, label),
       ...(openapi === undefined ? {} : { openapi }),
+      ...(guests === undefined ? {} : { guests }),
     },
     ...(upstreamTls === undefined ? {} : { upstreamTls }),
     ...(resilience === undefined ? {} : { resilience }),

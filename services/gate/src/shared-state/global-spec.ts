@@ -1,5 +1,6 @@
 // Settings of a worker other than its routes: plain, validated data; files are already read.
 import type { TokenProfile } from "@platform/kernel/identity";
+import type { GuestLimits } from "./guest-spec.ts";
 import type { OperatorTokenSpec } from "./operator-token.ts";
 
 /** Access control of an internal route. */
@@ -127,6 +128,7 @@ export interface GlobalSpec {
   /** At least one context if the listener uses TLS; replaced without dropping connections. */
   tls?: TlsContextSpec[];
   limits: LimitsSpec;
+  guests: GuestLimits;
   accessLog?: AccessLogSpec;
   /** The recording; absent if no route records. */
   recording?: AccessLogSpec;

@@ -14,6 +14,7 @@ export * from "./cache-store.ts";
 export * from "./concurrency-rows.ts";
 export * from "./ended-sessions.ts";
 export * from "./global-spec.ts";
+export * from "./guest-spec.ts";
 export * from "./link-figures.ts";
 export * from "./link-state.ts";
 export * from "./messages.ts";

@@ -2,6 +2,7 @@
 import type { Revocation } from "@platform/kernel/identity";
 import type { AccessChange } from "./access-spec.ts";
 import type { GlobalSpec } from "./global-spec.ts";
+import type { GuestChange, GuestFigures } from "./guest-spec.ts";
 import type { RouteKey, RouteSpec } from "./route-spec.ts";
 import type { SharedBuffers } from "./shared-buffers.ts";
 
@@ -34,13 +35,14 @@ export interface WorkerInit {
 
 /**
  * One change. Each worker's sequence numbers start at 1 and increase by one. The first change contains `globals`, all of
- * `access` and all routes. Removals are applied before upserts; an upserted route replaces the one with its key.
+ * `access` and `guests`, and all routes. Removals are applied before upserts; an upserted route replaces the one with its key.
  */
 export interface ApplyMessage {
   type: "apply";
   seq: number;
   globals?: GlobalSpec;
   access?: AccessChange;
+  guests?: GuestChange;
   upsert: RouteSpec[];
   remove: RouteKey[];
 }
@@ -97,6 +99,8 @@ export type FromWorker =
   /** All connections are closed, `cut` of them by the deadline. The worker can be terminated. */
   | { type: "drained"; cut: number }
   | { type: "reopened" }
+  /** Calls of guests since the previous such message. */
+  | { type: "guest-figures"; figures: readonly GuestFigures[] }
   /** Renew the session of a browser; replied with `session-refreshed`. */
   | { type: "refresh-session"; id: number; client: string; sealed: string }
   /** A line for the log of the process. */

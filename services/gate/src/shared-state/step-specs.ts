@@ -1,5 +1,6 @@
 // Settings of the optional steps of a route. A step without settings is not compiled into the route.
 
+import type { GuestsSpec } from "./guest-spec.ts";
 import type { PolicyRule } from "./access-spec.ts";
 
 /** A compiled list of networks, shared by all threads; see `buildAddressTrie`. */
@@ -172,4 +173,5 @@ export interface StepSpecs {
   rateLimits?: readonly RateLimitSpec[];
   concurrency?: ConcurrencySpec;
   sticky?: StickySpec;
+  guests?: GuestsSpec;
 }

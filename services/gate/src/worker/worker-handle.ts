@@ -7,6 +7,8 @@ import {
   type ApplyMessage,
   type FromWorker,
   type GlobalSpec,
+  type GuestChange,
+  type GuestFigures,
   MetricBlock,
   type RefreshOutcome,
   type RouteKey,
@@ -21,6 +23,7 @@ import {
 export interface Change {
   globals?: GlobalSpec;
   access?: AccessChange;
+  guests?: GuestChange;
   upsert: readonly RouteSpec[];
   remove: readonly RouteKey[];
 }
@@ -49,6 +52,8 @@ export interface WorkerHandleOptions {
   startMs: number;
   /** Renews the session of a browser. */
   refreshSession?: ((client: string, sealed: string) => Promise<RefreshOutcome>) | undefined;
+  /** Receives the figures of guests, numbered by worker. */
+  onGuestFigures?: ((worker: number, figures: readonly GuestFigures[]) => void) | undefined;
   /** Called once with the reason when the thread has ended. */
   onGone: (handle: WorkerHandle, reason: string) => void;
 }
@@ -159,6 +164,7 @@ export class WorkerHandle {
       seq: ++this.#seq,
       ...(change.globals === undefined ? {} : { globals: change.globals }),
       ...(change.access === undefined ? {} : { access: change.access }),
+      ...(change.guests === undefined ? {} : { guests: change.guests }),
       upsert: change.upsert.slice(at),
       remove: [...change.remove],
     };
@@ -232,6 +238,9 @@ export class WorkerHandle {
         return;
       case "reopened":
         this.#reopening.shift()?.();
+        return;
+      case "guest-figures":
+        this.#options.onGuestFigures?.(this.index, message.figures);
         return;
       case "refresh-session":
         void this.#refreshSession(message);

@@ -9,6 +9,8 @@ import {
   CacheFlights,
   ConcurrencyRows,
   type GlobalSpec,
+  type GuestChange,
+  type GuestFigures,
   type MetricBlock,
   type RefreshOutcome,
   type RouteKey,
@@ -48,6 +50,10 @@ export interface WorkerSources {
   refreshSession?: (client: string, sealed: string) => Promise<RefreshOutcome>;
   /** Access state that new threads begin with. */
   listAccess?: () => AccessChange;
+  /** Middleware that new threads begin with. */
+  listGuests?: () => GuestChange;
+  /** Receives the figures of middleware of one thread. */
+  onGuestFigures?: (worker: number, figures: readonly GuestFigures[]) => void;
   /** Called with the metrics of a thread that has ended, to retain its totals. */
   onRetired: (metrics: MetricBlock) => void;
 }
@@ -178,6 +184,7 @@ export class WorkerPool {
   #spawn(place: WorkerPoolOptions["places"][number]): void {
     const { listRevocations, listAccess, cookieKeys, readTicketKeys, refreshSession } =
       this.#sources!;
+    const { listGuests, onGuestFigures } = this.#sources!;
     const handle = new WorkerHandle({
       entry: this.#options.entry,
       init: {
@@ -189,6 +196,7 @@ export class WorkerPool {
       },
       log: this.#options.log,
       refreshSession,
+      onGuestFigures,
       silentMs: this.#options.silentMs,
       stuckMs: this.#options.stuckMs,
       startMs: this.#options.startMs,
@@ -204,6 +212,7 @@ export class WorkerPool {
       {
         globals: this.#globals,
         ...(listAccess === undefined ? {} : { access: listAccess() }),
+        ...(listGuests === undefined ? {} : { guests: listGuests() }),
         upsert: [...this.#routes.values()],
         remove: [],
       },

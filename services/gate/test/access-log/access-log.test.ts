@@ -57,6 +57,7 @@ const RECORD: AccessRecord = {
   ids: identify("r1"),
   attempts: 1,
   upstreamMs: 11.26,
+  guests: null,
 };
 
 function identify(requestId: string, isNamedByTrace = false): AccessRecord["ids"] {

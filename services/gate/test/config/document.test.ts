@@ -212,9 +212,6 @@ test("environment and flags win over the file, in this order", () => {
 });
 
 const unbuiltRouteFields: Record<string, unknown> = {
-  middleware: "m",
-  response_middleware: "m",
-  wasm_split: { targets: [{ middleware_name: "m", weight: 1 }] },
   prompt_guard: true,
   enable_prompt_guard: true,
   pii_redact: true,
@@ -246,6 +243,28 @@ for (const name of ["PLATFORM_AUTO_TLS", "PLATFORM_CONFIG_STORE_BUCKET", "PLATFO
 }
 
 const refusedRoutes: [why: string, route: Record<string, unknown>, message: RegExp][] = [
+  ["a bad name of middleware", { middleware: "../m" }, /^middleware: .*expected the name/],
+  ["a digest that is too short", { middleware: "m@12ab" }, /^middleware: .*expected the name/],
+  [
+    "a split beside middleware",
+    { middleware: "m", wasm_split: { targets: [{ middleware_name: "m", weight: 1 }] } },
+    /^wasm_split: .*is not allowed with middleware/,
+  ],
+  [
+    "a split without weight",
+    { wasm_split: { targets: [{ middleware_name: "m", weight: 0 }] } },
+    /^wasm_split.targets: .*sum above 0/,
+  ],
+  [
+    "a split that is sticky by nothing known",
+    { wasm_split: { targets: [{ middleware_name: "m", weight: 1 }], sticky: "user" } },
+    /^wasm_split.sticky: .*expected none, ip, cookie/,
+  ],
+  [
+    "settings without middleware",
+    { middleware_config: "a" },
+    /^middleware_config: .*is allowed only/,
+  ],
   ["no target", { target: undefined }, /^target: is required: set exactly one of target, targets/],
   ["two kinds of target", { targets: ["http://b"] }, /^targets: .*exactly one of target, targets/],
   ["a target without scheme", { target: "localhost:9000" }, /^target: "localhost:9000" is not/],

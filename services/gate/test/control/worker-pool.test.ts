@@ -8,6 +8,7 @@ import { claimListenAddress } from "../../src/worker/listen-probe.ts";
 import {
   ActiveCounts,
   type GlobalSpec,
+  GUEST_LIMITS_DEFAULT,
   LIMITS_DEFAULT,
   type MetricBlock,
   ROUTE_TIMEOUTS_DEFAULT,
@@ -27,6 +28,7 @@ const globals: GlobalSpec = {
   internalRoutes: [],
   control: { socketPath: "", secret: "" },
   limits: LIMITS_DEFAULT,
+  guests: GUEST_LIMITS_DEFAULT,
 };
 
 function makeRoute(prefix: string): RouteSpec {

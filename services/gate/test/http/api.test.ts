@@ -16,6 +16,7 @@ import { checkLoaded } from "../../src/config/load.ts";
 import { AccessControl } from "../../src/access/access-control.ts";
 import { type CertificateView, Certificates } from "../../src/control/certificates.ts";
 import { Controller } from "../../src/control/controller.ts";
+import { MiddlewareStore } from "../../src/control/middleware-store.ts";
 import { buildState } from "../../src/control/gate-state.ts";
 import { diffRoutes } from "../../src/control/differ.ts";
 import { GateMetrics } from "../../src/telemetry/gate-metrics.ts";
@@ -102,6 +103,20 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
   const networks = new NetworkLists();
   const state = buildState(config, await store.read(), buildAll, networks);
   planner.plan(diffRoutes(new Map(), state.resolved)).commit();
+  const middleware = new MiddlewareStore({
+    folder: `${path}.state`,
+    isEphemeral: false,
+    clock: systemClock,
+    log,
+    listRoutes: () => controller.state.routes.values(),
+    runExclusive: (work) => controller.runExclusive(work),
+    apply: (guests) => {
+      if (refusal.message !== undefined) return Promise.reject(new Error(refusal.message));
+      changes.push({ guests, upsert: [], remove: [] });
+      return Promise.resolve();
+    },
+  });
+  await middleware.load();
   const controller: Controller = new Controller(
     {
       planner,
@@ -116,6 +131,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
         changes.push(change);
         return Promise.resolve();
       },
+      hasMiddleware: (reference) => middleware.has(reference),
     },
     state,
   );
@@ -188,6 +204,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
     access,
     certificates,
     signIn,
+    middleware,
     readConsoleUrl: () => undefined,
     service,
     operation,
@@ -465,7 +482,6 @@ test("legacy paths map to the versioned ones", async (context) => {
 });
 
 const unbuilt: [method: string, path: string][] = [
-  ["POST", "/api/v1/admin/middleware/m"],
   ["GET", "/api/v1/admin/ai-billing"],
   ["POST", "/api/v1/admin/ai-billing"],
   ["GET", "/api/v1/admin/ai-cost-attribution"],

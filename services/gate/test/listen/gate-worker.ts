@@ -15,6 +15,7 @@ import {
   allocateSharedBuffers,
   BODY_BYTES_MAX_DEFAULT,
   CUT_FIELDS_DEFAULT,
+  GUEST_LIMITS_DEFAULT,
   LIMITS_DEFAULT,
   makeRouteKey,
   makeTargetKey,
@@ -22,6 +23,7 @@ import {
   ROUTE_TIMEOUTS_DEFAULT,
   type FromWorker,
   type GlobalSpec,
+  type GuestChange,
   type RouteKey,
   type RouteSpec,
   type SharedBuffers,
@@ -51,6 +53,7 @@ export const GLOBALS: GlobalSpec = {
   ],
   control: { socketPath: "/nonexistent/control.sock", secret: "control-secret" },
   limits: LIMITS_DEFAULT,
+  guests: GUEST_LIMITS_DEFAULT,
 };
 
 /** Makes specs with stable slots, as the planner of the control plane does. */
@@ -152,6 +155,7 @@ export class GateWorker {
     routes?: TestRoute[];
     remove?: RouteKey[];
     globals?: GlobalSpec;
+    guests?: GuestChange;
   }): Promise<FromWorker> {
     const seq = ++this.#seq;
     this.send({
@@ -160,6 +164,7 @@ export class GateWorker {
       upsert: (change.routes ?? []).map((route) => this.planner.plan(route)),
       remove: change.remove ?? [],
       ...(change.globals === undefined ? {} : { globals: change.globals }),
+      ...(change.guests === undefined ? {} : { guests: change.guests }),
     });
     for (;;) {
       const [message] = (await once(this.worker, "message")) as [FromWorker];

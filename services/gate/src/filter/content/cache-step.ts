@@ -86,7 +86,7 @@ class CacheStep implements Step {
     if (userData.detached !== null) {
       const scope = readScope(exchange);
       const { key: cookies, isPersonal } = this.#credentials.read(exchange);
-      const name = `${this.#routeKey}${cookies}`;
+      const name = this.#nameEntries(exchange, cookies);
       const key = this.#keys.build(exchange, name, scope)!;
       const lookup: Lookup = {
         directives: NO_DIRECTIVES,
@@ -104,6 +104,12 @@ class CacheStep implements Step {
     if (!isRead || head.upgrade || hasBody(exchange)) return true;
     const directives = readDirectives(exchange);
     return this.#serve(exchange, route, directives, undefined);
+  }
+
+  /** The part of keys that tells routes apart, and requests that pass different guests. */
+  #nameEntries({ userData }: GateExchange, cookies: string): string {
+    const guests = userData.guests === null ? "" : ` ${userData.guests.cacheScope}`;
+    return `${this.#routeKey}${cookies}${guests}`;
   }
 
   #find(
@@ -127,7 +133,7 @@ class CacheStep implements Step {
   ): boolean | Promise<boolean> {
     const scope = readScope(exchange);
     const { key: cookies, isPersonal } = this.#credentials.read(exchange);
-    const name = `${this.#routeKey}${cookies}`;
+    const name = this.#nameEntries(exchange, cookies);
     const key = this.#keys.build(exchange, name, scope);
     if (key === undefined) return true;
     const isAuthorized = this.#isAuthorized(exchange, scope);
@@ -163,7 +169,8 @@ class CacheStep implements Step {
 
   /** Revalidates a response that the client gets now; false if the client's own request must do it. */
   #revalidateDetached(exchange: GateExchange, route: CompiledRoute, { hash }: Lookup): boolean {
-    if (exchange.head.methodId !== Method.GET) return false;
+    // A request without its client passes no guests.
+    if (exchange.head.methodId !== Method.GET || exchange.userData.guests !== null) return false;
     // Another request revalidates it, or has just tried in vain.
     if (this.#flights.take(hash) !== "leader") return true;
     const land = (): void => this.#flights.land(hash, true);

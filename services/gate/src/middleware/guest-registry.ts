@@ -1,0 +1,224 @@
+// The guests of one worker: registered modules, and the instances that routes share.
+import {
+  type GuestEnvironment,
+  GuestInstances,
+  GuestMemoryBudget,
+  type HttpModule,
+  LogLevel,
+} from "@platform/wasm/http";
+import {
+  type GuestChange,
+  type GuestFigures,
+  type GuestLimits,
+  splitGuestReference,
+} from "../shared-state/index.ts";
+import { GuestBreaker } from "./guest-breaker.ts";
+import { GuestCounts } from "./guest-counts.ts";
+
+/** Lines that a guest may log in a second. */
+const LINES_PER_SECOND = 100;
+const REPORT_MS = 100;
+
+/** Options of {@link GuestRegistry}. */
+export interface GuestRegistryOptions {
+  readNowMs: () => number;
+  /** Writes a line of a guest. */
+  log: (level: "debug" | "info" | "warn" | "error", msg: string, name: string) => void;
+  /** Receives the figures of guests whose calls have been counted. */
+  report: (figures: GuestFigures[]) => void;
+}
+
+/** A module with one configuration: its instances and its circuit. */
+export interface GuestRuntime {
+  readonly name: string;
+  readonly module: HttpModule;
+  readonly instances: GuestInstances;
+  readonly breaker: GuestBreaker;
+  readonly counts: GuestCounts;
+}
+
+/** The guest that a route names. Which module that is may change at any time. */
+export class GuestBinding {
+  readonly reference: string;
+  readonly #config: Buffer;
+  readonly #registry: GuestRegistry;
+  #generation = -1;
+  #runtime: GuestRuntime | undefined;
+
+  constructor(registry: GuestRegistry, reference: string, config: Buffer) {
+    this.#registry = registry;
+    this.reference = reference;
+    this.#config = config;
+    registry.open(this);
+  }
+
+  /** Creates the first instance of a guest that is registered. */
+  warm(): void {
+    try {
+      this.find()?.instances.warm();
+    } catch {
+      // The first request fails with the reason.
+    }
+  }
+
+  /** No request uses it any more. */
+  close(): void {
+    this.#registry.close(this);
+  }
+
+  /** The guest as it is registered now; undefined if it is not. */
+  find(): GuestRuntime | undefined {
+    const { generation } = this.#registry;
+    if (this.#generation !== generation) {
+      this.#generation = generation;
+      this.#runtime = this.#registry.find(this.reference, this.#config);
+    }
+    return this.#runtime;
+  }
+}
+
+/** All guests of one worker. */
+export class GuestRegistry {
+  readonly #options: GuestRegistryOptions;
+  readonly #versions = new Map<string, readonly HttpModule[]>();
+  /** By digest and configuration. */
+  readonly #runtimes = new Map<string, GuestRuntime>();
+  readonly #counts = new Map<string, GuestCounts>();
+  readonly #bindings = new Set<GuestBinding>();
+  #limits: GuestLimits = { memoryBytes: 0, fuelPerCall: 0, logLevel: LogLevel.Info };
+  #budget = new GuestMemoryBudget(0);
+  #reporting: NodeJS.Timeout | undefined;
+  /** Rises with each change: what bindings have found before is out of date. */
+  generation = 0;
+
+  constructor(options: GuestRegistryOptions) {
+    this.#options = options;
+  }
+
+  /** Adds a binding: its guest gets an instance as soon as it is registered. */
+  open(binding: GuestBinding): void {
+    this.#bindings.add(binding);
+  }
+
+  close(binding: GuestBinding): void {
+    this.#bindings.delete(binding);
+  }
+
+  /** Sets the limits; new ones apply to new instances. */
+  configure(limits: GuestLimits): void {
+    const { memoryBytes, fuelPerCall, logLevel } = this.#limits;
+    const isSame =
+      memoryBytes === limits.memoryBytes &&
+      fuelPerCall === limits.fuelPerCall &&
+      logLevel === limits.logLevel;
+    if (isSame) return;
+    this.#limits = limits;
+    this.#budget = new GuestMemoryBudget(limits.memoryBytes);
+    this.#drop(() => true);
+  }
+
+  /** Replaces and removes guests. Requests that run keep their instance until they end. */
+  change({ set, removed }: GuestChange): void {
+    for (const name of removed) this.#versions.delete(name);
+    for (const { name, versions } of set) this.#versions.set(name, versions);
+    const inUse = new Set<string>();
+    for (const [name, versions] of this.#versions)
+      for (const { sha256 } of versions) inUse.add(`${name} ${sha256}`);
+    this.#drop(({ name, module }) => !inUse.has(`${name} ${module.sha256}`));
+    // An idle instance of the previous version would only occupy memory.
+    for (const { name, module, instances } of this.#runtimes.values())
+      if (this.#versions.get(name)?.[0]?.sha256 !== module.sha256) instances.dropIdle();
+    for (const binding of this.#bindings) binding.warm();
+  }
+
+  /** The guest that `reference` names with a configuration; undefined if it is not registered. */
+  find(reference: string, config: Buffer): GuestRuntime | undefined {
+    const { name, digest } = splitGuestReference(reference);
+    const module = this.#versions.get(name)?.find(({ sha256 }) => sha256.startsWith(digest));
+    if (module === undefined) return undefined;
+    const key = `${name} ${module.sha256} ${config.toString("latin1")}`;
+    const known = this.#runtimes.get(key);
+    if (known !== undefined) return known;
+    const runtime: GuestRuntime = {
+      name,
+      module,
+      breaker: new GuestBreaker(this.#options.readNowMs),
+      counts: this.#findCounts(name),
+      instances: new GuestInstances({
+        module,
+        environment: this.#createEnvironment(name, config),
+        budget: this.#budget,
+      }),
+    };
+    this.#runtimes.set(key, runtime);
+    return runtime;
+  }
+
+  /** Counts were added: they are reported soon. */
+  noteCall(): void {
+    this.#reporting ??= setTimeout(() => this.report(), REPORT_MS);
+  }
+
+  /** Reports all counts now. */
+  report(): void {
+    clearTimeout(this.#reporting);
+    this.#reporting = undefined;
+    const figures = [...this.#counts.values()].flatMap((counts) => {
+      const taken = counts.take(this.#countInstances(counts.name));
+      return taken === undefined ? [] : [taken];
+    });
+    if (figures.length > 0) this.#options.report(figures);
+  }
+
+  #countInstances(name: string): number {
+    let sum = 0;
+    for (const runtime of this.#runtimes.values())
+      if (runtime.name === name) sum += runtime.instances.size;
+    return sum;
+  }
+
+  #drop(isDropped: (runtime: GuestRuntime) => boolean): void {
+    for (const [key, runtime] of this.#runtimes) {
+      if (!isDropped(runtime)) continue;
+      this.#runtimes.delete(key);
+      runtime.instances.close();
+    }
+    for (const name of this.#counts.keys())
+      if (!this.#versions.has(name)) this.#counts.delete(name);
+    this.generation++;
+  }
+
+  #findCounts(name: string): GuestCounts {
+    const known = this.#counts.get(name) ?? new GuestCounts(name);
+    this.#counts.set(name, known);
+    return known;
+  }
+
+  #createEnvironment(name: string, config: Buffer): GuestEnvironment {
+    const { fuelPerCall, logLevel } = this.#limits;
+    const { log, readNowMs } = this.#options;
+    let second = 0;
+    let lines = 0;
+    return {
+      config,
+      fuelPerCall,
+      isLogged: (level) => level >= logLevel && level <= LogLevel.Error,
+      log: (level, text) => {
+        if (level < logLevel) return;
+        const now = Math.floor(readNowMs() / 1_000);
+        if (now !== second) {
+          second = now;
+          lines = 0;
+        }
+        if (++lines > LINES_PER_SECOND) return;
+        log(nameLevel(level), text, name);
+      },
+    };
+  }
+}
+
+function nameLevel(level: number): "debug" | "info" | "warn" | "error" {
+  if (level <= LogLevel.Debug) return "debug";
+  if (level === LogLevel.Info) return "info";
+  return level === LogLevel.Warn ? "warn" : "error";
+}

@@ -1,0 +1,174 @@
+// The request and the response of one exchange for its guests.
+import { HeadChangeError, isIdempotent, type ResponseDraft } from "@platform/http1";
+import { FieldList, GuestError, type GuestMessages } from "@platform/wasm/http";
+import { readMethod } from "../exchange/answers.ts";
+import type { CompiledRoute, GateExchange } from "../exchange/exchange.ts";
+import { PathScan } from "../exchange/path-scan.ts";
+import type { RouteSpec } from "../shared-state/index.ts";
+import type { RequestFields } from "./request-fields.ts";
+
+/** Maximum response body that a guest may write, or ask to buffer. */
+export const RESPONSE_BYTES_MAX = 8 * 1024 * 1024;
+const NO_BYTES = Buffer.alloc(0);
+const LENGTH_FIELD = "content-length";
+
+const scan = new PathScan();
+
+/** Messages of one exchange. Fields are read when a guest first asks for them. */
+export class RequestMessages implements GuestMessages {
+  readonly protocolVersion: string;
+  readonly requestBodyBytesMax: number;
+  readonly responseBodyBytesMax = RESPONSE_BYTES_MAX;
+  status = 200;
+  readonly #exchange: GateExchange;
+  readonly #fields: RequestFields;
+  readonly #readBody: () => Uint8Array | Promise<Uint8Array>;
+  #method: string | undefined;
+  #uri: string | undefined;
+  #requestFields: FieldList | undefined;
+  #responseFields: FieldList | undefined;
+  #responseBody: Uint8Array = NO_BYTES;
+
+  constructor(
+    exchange: GateExchange,
+    { spec }: Pick<CompiledRoute, "spec">,
+    fields: RequestFields,
+    readBody: () => Uint8Array | Promise<Uint8Array>,
+  ) {
+    this.#exchange = exchange;
+    this.#fields = fields;
+    this.#readBody = readBody;
+    this.protocolVersion = `HTTP/1.${exchange.head.minor}`;
+    this.requestBodyBytesMax = spec.bodyBytesMax;
+  }
+
+  get method(): string {
+    return this.#method ?? readMethod(this.#exchange);
+  }
+
+  set method(method: string) {
+    this.#method = method;
+  }
+
+  get uri(): string {
+    if (this.#uri !== undefined) return this.#uri;
+    const { head, forwardPath } = this.#exchange;
+    const path = forwardPath ?? (head.pathString() || "/");
+    const query = head.queryString();
+    return query === undefined ? path : `${path}?${query}`;
+  }
+
+  set uri(uri: string) {
+    this.#uri = uri;
+  }
+
+  get sourceAddress(): string {
+    const { connection, userData } = this.#exchange;
+    const { clientAddress } = userData.forwarding;
+    const port = clientAddress === connection.remoteAddress ? connection.remotePort : 0;
+    return clientAddress.includes(":") ? `[${clientAddress}]:${port}` : `${clientAddress}:${port}`;
+  }
+
+  get requestFields(): FieldList {
+    return (this.#requestFields ??= this.#fields.open(this.#exchange));
+  }
+
+  get responseFields(): FieldList {
+    return (this.#responseFields ??= new FieldList());
+  }
+
+  readRequestBody(): Uint8Array | Promise<Uint8Array> {
+    return this.#readBody();
+  }
+
+  readResponseBody(): Uint8Array {
+    return this.#responseBody;
+  }
+
+  /** Fields that the guest has set for the response before there is one. */
+  takeResponseFields(): [name: string, value: string][] {
+    const set = this.#responseFields?.list() ?? [];
+    this.#responseFields = undefined;
+    return set;
+  }
+
+  /** Gives the request that the guest has changed to the exchange. Throws `invalid-result` if it cannot be forwarded. */
+  applyRequest(spec: RouteSpec): void {
+    const exchange = this.#exchange;
+    const isChanged =
+      this.#requestFields?.isChanged === true ||
+      this.#method !== undefined ||
+      this.#uri !== undefined;
+    if (!isChanged) return;
+    const fields = this.#fields.close(exchange, this.requestFields);
+    const path = this.#uri === undefined ? exchange.forwardPath : checkUri(this.#uri, spec);
+    const target = this.#uri ?? exchange.head.targetString();
+    try {
+      exchange.replaceHead({ method: this.method, target, fields });
+    } catch (error) {
+      if (!(error instanceof HeadChangeError)) throw error;
+      throw new GuestError("invalid-result", `The guest made an invalid request: ${error.code}`);
+    }
+    exchange.forwardPath = path;
+    this.#noteChange();
+  }
+
+  /** Shows the response to the guest; `body` is empty unless it is buffered. */
+  openResponse(
+    status: number,
+    fields: readonly (readonly [name: string, value: string])[],
+    body: Uint8Array,
+    contentLength: number,
+  ): void {
+    this.status = status;
+    const hasLength = contentLength >= 0 && status !== 204;
+    this.#responseFields = new FieldList(
+      hasLength ? [...fields, ["Content-Length", String(contentLength)]] : fields,
+    );
+    this.#responseBody = body;
+  }
+
+  /** The fields of the response after the guest; the length is that of the content. */
+  listResponseFields(): [name: string, value: string][] {
+    return this.responseFields.list().filter(([name]) => name.toLowerCase() !== LENGTH_FIELD);
+  }
+
+  /** Gives a response that the guest has changed to the draft. `body` is the guest's own. */
+  applyResponse(draft: ResponseDraft, body: Buffer | undefined): void {
+    if (this.responseFields.isChanged) draft.headers = this.listResponseFields();
+    const isHead = !draft.hasContent && draft.status !== 204 && draft.status !== 304;
+    if (this.status !== draft.status) {
+      draft.status = this.status;
+      draft.hasContent = !isHead && this.status !== 204 && this.status !== 304;
+    }
+    if (body !== undefined) draft.contentLength = body.length;
+  }
+
+  // Metrics keep the client's method; the log shows what the upstream got.
+  #noteChange(): void {
+    const { head, forwardPath, userData } = this.#exchange;
+    userData.isIdempotent = isIdempotent(head.methodId);
+    if (userData.path === "") return;
+    userData.method = readMethod(this.#exchange);
+    userData.path = forwardPath ?? head.pathString();
+  }
+}
+
+/**
+ * The path to forward for a changed target, null for the path as it is: as if a client had sent it. Where plans cut a prefix,
+ * the path must still have it.
+ */
+function checkUri(uri: string, spec: RouteSpec): string | null {
+  const bytes = Buffer.from(uri, "latin1");
+  const fault = scan.read(bytes, 0, bytes.length, 0);
+  if (fault !== null || !uri.startsWith("/") || uri.includes("#"))
+    throw new GuestError("invalid-result", `The guest set a URI that is not valid: ${fault}`);
+  if (spec.rawPath ? !scan.isRawSafe(0) : scan.hasEncodedSeparator)
+    throw new GuestError("invalid-result", "The guest set a URI with an encoded separator.");
+  const path = spec.rawPath ? uri.replace(/\?.*$/s, "") : scan.readPath();
+  const prefix = spec.prefix.replace(/\/+$/, "");
+  const cutsPrefix = spec.stripPrefix || spec.replacePrefix !== undefined;
+  if (cutsPrefix && path !== prefix && !path.startsWith(`${prefix}/`))
+    throw new GuestError("invalid-result", `The guest set a URI without the prefix ${prefix}.`);
+  return spec.rawPath || scan.clean ? null : path;
+}
