@@ -8,6 +8,7 @@ import { findCommentOpenings } from "./comment-openings.ts";
 import { findShortComments } from "./doc-comments.ts";
 import { findLongFunctions, FUNCTION_LINES_MAX } from "./function-lengths.ts";
 import { findImports as findSpecifiers, readAllModules } from "./modules.ts";
+import { composeMatcherModule, readMatcherModule } from "./write-policy-matcher.ts";
 
 const COMMIT_SUBJECT_CHARACTERS_MAX = 72;
 // The platform's packages that each kind of package may import; see ARCHITECTURE.md.
@@ -336,4 +337,12 @@ test("the lock file contains the optional packages of all platforms, which npm c
     ),
   );
   assert.deepEqual(missing, [], "choose a version with packages for all platforms");
+});
+
+test("the matcher of compiled policies is that of its source", () => {
+  assert.equal(
+    readMatcherModule(),
+    composeMatcherModule(),
+    "run: node tools/write-policy-matcher.ts",
+  );
 });

@@ -86,6 +86,7 @@ export const longForms: readonly TestPlan[] = [
   }),
   longForm("services/tunnel/test/soak/soak.test.ts", { PLATFORM_TUNNEL_SOAK_SECONDS: "600" }),
   longForm("packages/http1/test/peers/boundaries.test.ts", { PLATFORM_FUZZ_PAYLOADS: "20000" }),
+  longForm("services/gate/test/policy-compiler/policy.test.ts", { PLATFORM_POLICIES: "10000" }),
   longForm("packages/wasm/test/http/fuel.test.ts", { PLATFORM_GUEST_MODULES: "100000" }),
   longForm("services/gate/test/process/many-routes.test.ts", { PLATFORM_GATE_ROUTES: "50000" }),
   longForm("services/gate/test/process/flood.test.ts", { PLATFORM_FLOOD_BYTES: "1073741824" }),

@@ -3,20 +3,12 @@ import { runProgram, runService } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
 import { gateDefinition, GATE_VERSION } from "./config/document.ts";
 import { type LoadedGate, checkLoaded } from "./config/load.ts";
-import { NOT_AVAILABLE_YET } from "./config/value.ts";
 import { clearOverlay, describeConfiguration, describeOverlay } from "./control/command.ts";
 
 const WORKER_ENTRY = new URL("./listen/worker.ts", import.meta.url);
-const UNBUILT_COMMANDS = ["install", "policy"];
 
 /** Runs the command line of `platform-gate`. Loads only what the command uses: the gateway itself takes longest. */
 export async function main(): Promise<void> {
-  const [command = "", ...rest] = process.argv.slice(2);
-  // Checked before the command line is parsed, because their flags are not defined yet.
-  if (UNBUILT_COMMANDS.includes(command) && !rest.includes("--help")) {
-    process.exitCode = refuseCommand(command);
-    return;
-  }
   await runProgram(gateDefinition, {
     "": (loaded) => serve(checkLoaded(loaded)),
     validate: async (loaded) => print(await describeConfiguration(checkLoaded(loaded))),
@@ -30,8 +22,26 @@ export async function main(): Promise<void> {
       const { runReplay } = await import("./replay/command.ts");
       return await runReplay(options, print, printError);
     },
-    install: () => refuseCommand("install"),
-    policy: () => refuseCommand("policy"),
+    install: async ({ positionals: [name = ""], options }) => {
+      const { runInstall } = await import("./install/command.ts");
+      return await runInstall(name, options, print, printError);
+    },
+    "registry index": async ({ positionals: [folder = ""] }) => {
+      const { runRegistryIndex } = await import("./install/command.ts");
+      return await runRegistryIndex(folder, print, printError);
+    },
+    "policy compile": async ({ positionals: [file = ""], options }) => {
+      const { runPolicyCompile } = await import("./policy-compiler/command.ts");
+      return await runPolicyCompile(file, options, print, printError);
+    },
+    "policy check": async ({ positionals: [file = ""], options }) => {
+      const { runPolicyCheck } = await import("./policy-compiler/command.ts");
+      return await runPolicyCheck(file, options, print, printError);
+    },
+    "policy test": async ({ positionals: [file = ""], options }) => {
+      const { runPolicyTest } = await import("./policy-compiler/command.ts");
+      return await runPolicyTest(file, options, print, printError);
+    },
   });
 }
 
@@ -58,11 +68,6 @@ async function serve(loaded: LoadedGate): Promise<void> {
       await startGate({ loaded, sources, log, lifecycle, workerEntry: WORKER_ENTRY });
     },
   );
-}
-
-function refuseCommand(name: string): number {
-  process.stderr.write(`platform-gate: the command ${name} is ${NOT_AVAILABLE_YET}\n`);
-  return 1;
 }
 
 function printError(text: string): void {

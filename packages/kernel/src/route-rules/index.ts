@@ -10,7 +10,13 @@ export {
   NETWORKS_MAX,
   RATE_MAX,
 } from "./limits.ts";
-export { type PolicyPlace, type PolicyRule, policyReloadSchema, readPolicy } from "./policy.ts";
+export {
+  type PolicyPlace,
+  type PolicyRule,
+  policyReloadSchema,
+  readPolicy,
+  readPolicyText,
+} from "./policy.ts";
 export { retrySchema, statuses } from "./retry.ts";
 export {
   ACCESS_FIELDS,

@@ -34,7 +34,7 @@ interface PlaceCondition {
 }
 
 /** A rule as written: with a condition on the place. */
-interface ParsedRule {
+export interface ParsedRule {
   rule: PolicyRule;
   place?: PlaceCondition;
 }
@@ -88,17 +88,46 @@ export function readPolicy(text: string, place: PolicyPlace): PolicyRule[] {
 }
 
 function readLines(text: string): { rules: ParsedRule[]; faults: string[] } {
+  const { rules, faults } = readPolicyText(text);
+  const messages = faults.map(({ line, message }) => `line ${line}: ${message}`);
+  if (rules.length > RULES_MAX) messages.push(`expected at most ${RULES_MAX} rules`);
+  return { rules, faults: messages };
+}
+
+/** A fault of a policy. Lines and columns start at 1. */
+export interface PolicyFault {
+  line: number;
+  column: number;
+  message: string;
+}
+
+/** Reads all lines of a policy, with the faults of those that are wrong. */
+export function readPolicyText(text: string): { rules: ParsedRule[]; faults: PolicyFault[] } {
   const rules: ParsedRule[] = [];
-  const faults: string[] = [];
+  const faults: PolicyFault[] = [];
   for (const [index, raw] of text.split("\n").entries()) {
     const line = raw.trim();
     if (line === "" || line.startsWith("#")) continue;
     const rule = readLine(line);
-    if (typeof rule === "string") faults.push(`line ${index + 1}: ${rule}`);
-    else rules.push(rule);
+    if (typeof rule !== "string") {
+      rules.push(rule);
+      continue;
+    }
+    const column = raw.indexOf(line) + findFaultyWord(line, rule) + 1;
+    faults.push({ line: index + 1, column, message: rule });
   }
-  if (rules.length > RULES_MAX) faults.push(`expected at most ${RULES_MAX} rules`);
   return { rules, faults };
+}
+
+// Offset of the first word that makes the line wrong: of the words before it, the line is right.
+function findFaultyWord(line: string, fault: string): number {
+  const words = [...line.matchAll(/[^ \t]+/g)];
+  const [, method, path, condition] = words.map(({ index }) => index);
+  if (fault.startsWith('expected "allow"')) return 0;
+  if (fault.includes("method or *")) return method ?? line.length;
+  if (condition !== undefined && readLine(line.slice(0, condition).trim()) !== fault)
+    return condition;
+  return path ?? line.length;
 }
 
 /** Reads `allow|deny METHOD PATH [if NAME == VALUE]`; returns the fault of a wrong line. */

@@ -27,6 +27,8 @@ import { consoleKeys } from "./console-keys.ts";
 import { middlewareKeys } from "./middleware-keys.ts";
 import { logKeys } from "./log-keys.ts";
 import { dashboardOptions } from "./dashboard-options.ts";
+import { installOptions } from "./install-options.ts";
+import { policyCheckOptions, policyCompileOptions, policyTestOptions } from "./policy-options.ts";
 import { replayOptions } from "./replay-options.ts";
 import { type RouteConfig, routeSchema } from "./route.ts";
 import { findSharedMethods } from "./route-methods.ts";
@@ -360,12 +362,39 @@ export const gateDefinition = defineConfig({
     },
     replay: {
       summary:
-        "Send recorded requests to a candidate and compare its responses (exit code 1: different).",
+        "Send recorded requests to a candidate and compare its responses, or pass them by middleware (exit code 1: different).",
       options: replayOptions,
       standalone: true,
     },
-    install: { summary: "Install middleware (not available yet).", standalone: true },
-    policy: { summary: "Compile a policy (not available yet).", standalone: true },
+    install: {
+      summary: "Install WebAssembly middleware from a registry: NAME or NAME@VERSION.",
+      arguments: ["name"],
+      options: installOptions,
+      standalone: true,
+    },
+    "registry index": {
+      summary: "Write the documents of a registry of static files.",
+      arguments: ["folder"],
+      standalone: true,
+    },
+    "policy compile": {
+      summary: "Compile a policy to WebAssembly middleware.",
+      arguments: ["file"],
+      options: policyCompileOptions,
+      standalone: true,
+    },
+    "policy check": {
+      summary: "Report all faults of a policy.",
+      arguments: ["file"],
+      options: policyCheckOptions,
+      standalone: true,
+    },
+    "policy test": {
+      summary: "Report which recorded requests a policy denies (exit code 1: some).",
+      arguments: ["file"],
+      options: policyTestOptions,
+      standalone: true,
+    },
   },
 });
 

@@ -79,12 +79,12 @@ export const ROUTE_FIELDS = {
   "sticky.cookie": "nothing",
   "cache_key_cookies[]": "nothing",
   "cache_ignore_cookies[]": "nothing",
-  // Not available yet, and refused.
   middleware: "nothing",
   response_middleware: "nothing",
   middleware_config: "nothing",
   "wasm_split.sticky": "nothing",
   "wasm_split.targets[].middleware_name": "nothing",
+  // Not available yet, and refused.
   "llm_routing.primary.url": "address",
   "llm_routing.primary.model": "nothing",
   "llm_routing.fallback.url": "address",

@@ -12,7 +12,15 @@ export const replayOptions = {
   log: key(unset(filePath()), { description: "The recording, a JSONL file.", env: [] }),
   target: key(unset(originUrl()), { description: "Origin of the candidate.", env: [] }),
   middleware: key(unset(filePath()), {
-    description: "WebAssembly middleware to replay through (not available yet).",
+    description: "WebAssembly middleware to pass the recording by, without any request.",
+    env: [],
+  }),
+  config: key(z.string().default(""), {
+    description: "Settings that the middleware reads, as `middleware_config` of a route.",
+    env: [],
+  }),
+  expect_same: key(z.boolean().default(false), {
+    description: "With --middleware: exit code 1 if it changes or answers anything.",
     env: [],
   }),
   concurrency: key(wholeNumber(1, 256).default(1), {

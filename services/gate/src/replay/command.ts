@@ -1,8 +1,8 @@
 // The command `replay`: options, report, exit code.
 import { ConfigError } from "@platform/kernel/config";
 import type { ReplayCommandOptions } from "../config/replay-options.ts";
-import { NOT_AVAILABLE_YET } from "../config/value.ts";
 import type { RecordedFields } from "../recording/recorded-exchange.ts";
+import { formatGuestReport, replayThroughGuest } from "./guest-replay.ts";
 import { replayShadow } from "./replay.ts";
 import { formatReport } from "./report.ts";
 
@@ -16,9 +16,11 @@ export async function runReplay(
   printError: (text: string) => void,
 ): Promise<number> {
   const { log, target, middleware, shadow } = options;
-  if (middleware !== undefined) throw refuse("--middleware", `is ${NOT_AVAILABLE_YET}`);
-  if (!shadow) throw refuse("--shadow", "is required: it sends the requests to --target");
+  if (shadow === (middleware !== undefined)) {
+    throw refuse("--shadow", "or --middleware is required, and not both");
+  }
   if (log === undefined) throw refuse("--log", "is required");
+  if (middleware !== undefined) return runGuestReplay(log, middleware, options, print, printError);
   if (target === undefined) throw refuse("--target", "is required");
   try {
     const result = await replayShadow({
@@ -43,6 +45,28 @@ export async function runReplay(
     printError("the recording contains no request that can be replayed");
   } catch (error) {
     if (error instanceof ConfigError) throw error;
+    printError(error instanceof Error ? error.message : String(error));
+  }
+  return EXIT.trouble;
+}
+
+async function runGuestReplay(
+  log: string,
+  middleware: string,
+  options: ReplayCommandOptions,
+  print: (text: string) => void,
+  printError: (text: string) => void,
+): Promise<number> {
+  try {
+    const { config, limit, show: shownMax } = options;
+    const result = await replayThroughGuest({ log, middleware, config, limit, shownMax });
+    const isText = options.format === "text";
+    print(isText ? formatGuestReport(result) : `${JSON.stringify(result, null, 2)}\n`);
+    const isDifferent = result.changed + result.answered > 0;
+    if (result.failed > 0 || (options.expect_same && isDifferent)) return EXIT.different;
+    if (result.replayed > 0) return EXIT.same;
+    printError("the recording contains no exchange");
+  } catch (error) {
     printError(error instanceof Error ? error.message : String(error));
   }
   return EXIT.trouble;

@@ -10,7 +10,7 @@ import { RECORDED_LINE_BYTES_MAX } from "../recording/recording-log.ts";
 import { Redactor } from "../recording/redactor.ts";
 import { Candidate, type CandidateResponse } from "./candidate.ts";
 import { compareResponses, type Difference, IGNORED_FIELDS, type Ignored } from "./compare.ts";
-import { readLogLines } from "./log-lines.ts";
+import { readLogLines } from "../recording/log-lines.ts";
 import type { Finding, Quantiles, ReplayResult } from "./report.ts";
 
 /** Durations that are kept for quantiles. */
