@@ -1,0 +1,142 @@
+// The built modules of examples/middleware: what they do, and that they keep no memory from one request for the next.
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { FieldList, type GuestMessages, HttpGuest, compileHttpModule } from "@platform/wasm/http";
+
+const FOLDER = new URL("../../../../examples/middleware/", import.meta.url);
+const MODULE_BYTES_MAX = 20_480;
+const REQUESTS = 300;
+
+function start(name: string, config: string): HttpGuest {
+  const bytes = readFileSync(new URL(`${name}.wasm`, FOLDER));
+  assert.ok(bytes.length <= MODULE_BYTES_MAX);
+  return new HttpGuest(compileHttpModule(bytes), {
+    config: Buffer.from(config),
+    fuelPerCall: 5_000_000,
+    log: () => undefined,
+    isLogged: () => false,
+  });
+}
+
+interface Sent {
+  fields?: [string, string][];
+  body?: string;
+  response?: { fields: [string, string][]; body: string };
+}
+
+/** Passes an exchange by a guest many times; the results are the same each time. */
+async function pass(guest: HttpGuest, { fields = [], body = "", response }: Sent) {
+  const results: object[] = [];
+  const memoryBefore = guest.memoryBytes;
+  for (let count = 0; count < REQUESTS; count++) {
+    const messages: GuestMessages = {
+      method: "POST",
+      uri: "/",
+      protocolVersion: "HTTP/1.1",
+      sourceAddress: "",
+      status: 200,
+      requestFields: new FieldList(fields),
+      responseFields: new FieldList(),
+      readRequestBody: () => Promise.resolve(Buffer.from(body)),
+      readResponseBody: () => Buffer.from(response?.body ?? ""),
+      requestBodyBytesMax: 100_000,
+      responseBodyBytesMax: 100_000,
+    };
+    const { next } = await guest.handleRequest(messages);
+    const answer = guest.responseBody;
+    if (next) {
+      Object.assign(messages, { responseFields: new FieldList(response?.fields) });
+      await guest.handleResponse(messages, 0, false);
+    }
+    results.push({
+      next,
+      status: messages.status,
+      request: messages.requestFields.list(),
+      response: messages.responseFields.list(),
+      body: String(next ? (guest.responseBody ?? "") : answer),
+    });
+    guest.endRequest();
+  }
+  for (const result of results) assert.deepEqual(result, results[0]);
+  assert.equal(guest.memoryBytes, memoryBefore);
+  return results[0] as Record<string, unknown>;
+}
+
+test("header-rules changes fields of requests and responses by its settings", async () => {
+  const guest = start(
+    "header-rules",
+    "request set X-Environment prod eu\nrequest remove x-debug\nresponse add Cache-Control no-store\n# other",
+  );
+  const result = await pass(guest, {
+    fields: [
+      ["X-Debug", "1"],
+      ["X-Keep", "2"],
+    ],
+    response: { fields: [["Content-Type", "a"]], body: "" },
+  });
+  assert.deepEqual(result["request"], [
+    ["X-Keep", "2"],
+    ["X-Environment", "prod eu"],
+  ]);
+  assert.deepEqual(result["response"], [
+    ["Content-Type", "a"],
+    ["Cache-Control", "no-store"],
+  ]);
+});
+
+test("banner goes into HTML pages, and into nothing else", async () => {
+  const guest = start("banner", "Try \u00fcber");
+  const html = {
+    fields: [["Content-Type", "text/html; charset=utf-8"]] as [string, string][],
+    body: "<body>caf\u00e9</body>",
+  };
+  const page = await pass(guest, { response: html });
+  assert.equal(page["body"], '<body>caf\u00e9<div class="banner">Try \u00fcber</div></body>');
+  assert.equal(
+    (await pass(guest, { response: { ...html, fields: [["Content-Type", "text/plain"]] } }))[
+      "body"
+    ],
+    "",
+  );
+  const coded: [string, string][] = [...html.fields, ["Content-Encoding", "br"]];
+  assert.equal((await pass(guest, { response: { ...html, fields: coded } }))["body"], "");
+});
+
+test("redact hides long numbers, and leaves short ones", async () => {
+  const guest = start("redact", "");
+  const result = await pass(guest, {
+    response: {
+      fields: [["Content-Type", "application/json"]],
+      body: '{"card":"4111111111111111","year":2026}',
+    },
+  });
+  assert.equal(result["body"], '{"card":"****************","year":2026}');
+});
+
+test("webhook admits bodies with their signature only", async () => {
+  const sign = (key: string, body: string) =>
+    `sha256=${createHmac("sha256", key).update(body).digest("hex")}`;
+  for (const body of ["", "hello", "x".repeat(55), "x".repeat(56), "x".repeat(10_000)]) {
+    const guest = start("webhook", "the key");
+    const right = await pass(guest, {
+      body,
+      fields: [["X-Hub-Signature-256", sign("the key", body)]],
+    });
+    assert.equal(right["next"], true);
+    const wrong = await pass(guest, {
+      body,
+      fields: [["X-Hub-Signature-256", sign("another", body)]],
+    });
+    assert.deepEqual(
+      [wrong["next"], wrong["status"], wrong["body"]],
+      [false, 401, "The signature is missing or wrong.\n"],
+    );
+  }
+  const open = start("webhook", "");
+  assert.equal(
+    (await pass(open, { fields: [["X-Hub-Signature-256", sign("", "")]] }))["next"],
+    false,
+  );
+});
