@@ -135,5 +135,7 @@ function canonicalizeQuery(query: string): string {
     const [name, value] = at < 0 ? [pair, ""] : [pair.slice(0, at), pair.slice(at + 1)];
     return `${decodeAndEncode(name)}=${decodeAndEncode(value)}`;
   });
-  return pairs.sort().join("&");
+  // By name, then by value: `select=` comes before `select-type=2`.
+  const toOrder = (pair: string): string => pair.replace("=", "\0");
+  return pairs.sort((a, b) => (toOrder(a) < toOrder(b) ? -1 : 1)).join("&");
 }
