@@ -98,6 +98,13 @@ test("STOMP: a receipt, of a topic of the tenant of applications", { skip }, asy
   assert.deepEqual(await list(""), [], "no page writes to topics that applications do not see");
 });
 
+test("asking storage: S3's form and records alone", { skip }, async () => {
+  const out = await type("asking-storage.md");
+  assert.match(out, /^Berlin,120\nParis,300$/m);
+  assert.match(out, /^\{"city":"Berlin","visits":300\}$/m);
+  assert.ok(!out.includes('"code"'), out);
+});
+
 test("object storage: objects, links, versions, lifecycle and quota", { skip }, async () => {
   const out = await type("storage.md");
   assert.ok(!out.includes("urn:platform:error"), out);

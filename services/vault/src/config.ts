@@ -241,6 +241,16 @@ const KEYS = {
     description: "Time window to which answer_pace_bytes applies.",
     unit: "ms",
   }),
+  select_threads: key(z.int().min(1).max(64).default(2), {
+    description:
+      "Threads that answer questions about the content of objects (select). Further questions wait, at most 32.",
+    unit: "threads",
+  }),
+  select_timeout_ms: key(z.int().min(100).max(86_400_000).default(300_000), {
+    description:
+      "Limit of the working time of a question about the content of an object. Waits for the disk and for the client do not count.",
+    unit: "ms",
+  }),
   enable_audit: key(z.boolean().default(true), {
     description: "Writes an access log to the bucket system-access-logs.",
   }),

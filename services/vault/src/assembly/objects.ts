@@ -23,6 +23,7 @@ import { createRequestRecorder } from "../s3/request-log.ts";
 import { RequestMemory } from "../s3/request-memory.ts";
 import { TimestampFormatter } from "../s3/wire/timestamp.ts";
 import type { Callers } from "./callers.ts";
+import { openSelect } from "./select.ts";
 import type { EventDelivery } from "./delivery.ts";
 import type { Storage } from "./storage.ts";
 
@@ -75,6 +76,7 @@ export async function openObjects(
     isUser: (name) => directory.hasUser(name),
     trustedProxies: new AddressSet(config.trusted_proxies),
     memory: new RequestMemory(),
+    select: openSelect(config, service),
     webIdentity: callers.webIdentity,
   };
   const audit = openAudit(config, service, storage);

@@ -1,4 +1,5 @@
 // The errors of the object API: one table of codes, statuses and messages.
+import { SELECT_ERRORS } from "./select-errors.ts";
 
 /**
  * Errors of AssumeRoleWithWebIdentity, codes as in the STS API reference ("AssumeRoleWithWebIdentity", "Common errors").
@@ -19,6 +20,7 @@ const STS_ERRORS = {
 /** The status and the default message of each error code. Codes are those of the S3 API reference ("Error responses"). */
 export const ERRORS = {
   ...STS_ERRORS,
+  ...SELECT_ERRORS,
   AccessControlListNotSupported: [400, "The bucket does not allow ACLs."],
   AccessDenied: [403, "Access Denied"],
   AccessForbidden: [403, "This CORS request is not allowed."],

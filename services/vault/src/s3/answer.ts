@@ -15,7 +15,10 @@ export interface S3Answer {
   body?: string | Buffer;
   /** The body of an object instead of `body`. The sender of the answer closes it. */
   object?: ObjectBody;
-  /** Size of the object's body. Without `object` the body is not sent: HEAD of an object. */
+  /**
+   * Size of the object's body; if it is unknown, the body is sent in chunks. Without `object` the body is not sent: HEAD of an
+   * object.
+   */
   contentLength?: number;
 }
 
@@ -119,6 +122,21 @@ export function answerError(
     status: error.status,
     headers: [XML_TYPE, ...error.headers],
     body: XML_DECLARATION + wrap("Error", inner),
+  };
+}
+
+/** The answer of an error in JSON: the code, the message, and the place in an expression. */
+export function answerJsonError(error: S3Error, requestId: string): S3Answer {
+  const { code, message, elements } = error;
+  const place = Object.fromEntries(
+    elements.flatMap(([name, value]) =>
+      name === "Line" || name === "Column" ? [[name.toLowerCase(), Number(value)]] : [],
+    ),
+  );
+  return {
+    status: error.status,
+    headers: [["Content-Type", "application/json"], ...error.headers],
+    body: JSON.stringify({ code, message, ...place, request_id: requestId }),
   };
 }
 

@@ -18,6 +18,7 @@ import type { Actor } from "../model/event.ts";
 import type { KnownAttributes } from "../model/object.ts";
 import { S3Error } from "../model/s3-error.ts";
 import type { Store } from "../object-store.ts";
+import type { SelectPool } from "../select/select-pool.ts";
 import type { EventPolicy } from "../delivery/target.ts";
 import type { S3Answer } from "./answer.ts";
 import type { RequestMemory } from "./request-memory.ts";
@@ -48,6 +49,8 @@ export interface ObjectApi {
   readonly trustedProxies: AddressSet;
   /** Memory for documents and forms. */
   readonly memory: RequestMemory;
+  /** Answers questions about the content of objects. */
+  readonly select: SelectPool;
   /** Exchanges tokens for session keys. */
   readonly webIdentity: WebIdentity;
 }
@@ -80,7 +83,7 @@ export interface OperationContext {
 export type OperationHandler = (context: OperationContext) => Promise<S3Answer> | S3Answer;
 
 /** The form of error documents. */
-export type ErrorForm = "s3" | "sts";
+export type ErrorForm = "s3" | "sts" | "json";
 
 /** A row of the table of operations. */
 export interface Operation {
@@ -109,7 +112,7 @@ export interface Operation {
   readonly answersRegion: boolean;
   /** Callers that may list the bucket learn that an object is missing, even if they may not read it. */
   readonly revealsMissing: boolean;
-  /** The form of its errors: S3's or that of STS. */
+  /** The form of its errors: S3's, that of STS, or JSON. */
   readonly errorForm: ErrorForm;
   /** The initiator of the upload may run it, unless a policy denies. */
   readonly allowsInitiator: boolean;

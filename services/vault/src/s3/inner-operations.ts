@@ -214,6 +214,11 @@ class InnerRequest implements OperationRequest {
   openWindow(): ReadWindow | undefined {
     return undefined;
   }
+
+  // The reader of the answer closes it.
+  watchClient(): AbortSignal {
+    return new AbortController().signal;
+  }
 }
 
 interface InnerBody extends BodySource {

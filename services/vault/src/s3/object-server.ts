@@ -3,7 +3,15 @@ import type { Exchange, Handler } from "@platform/http1";
 import type { Tracer } from "@platform/kernel/trace";
 import type { Caller } from "../access/authorizer.ts";
 import type { ObjectBody } from "../model/object.ts";
-import { answerError, completeHeaders, type Header, type S3Answer, toS3Error } from "./answer.ts";
+import { S3Error } from "../model/s3-error.ts";
+import {
+  answerError,
+  answerJsonError,
+  completeHeaders,
+  type Header,
+  type S3Answer,
+  toS3Error,
+} from "./answer.ts";
 import { admitOperation, takeBudget } from "./admission.ts";
 import type { ObjectApi } from "./context.ts";
 import { answerPreflight, answerStsPreflight, getCrossOriginHeaders } from "./cross-origin.ts";
@@ -78,10 +86,7 @@ async function serve(options: ObjectServerOptions, exchange: Exchange, id: strin
       finished.errorCode = error.code;
       const isBuckets = error.status === 404 && finished.key === "";
       const bucketName = isBuckets ? finished.bucketName : undefined;
-      answer =
-        finished.errorForm === "sts"
-          ? answerStsError(error, id)
-          : answerError(error, request.rawPath, id, bucketName);
+      answer = answerFailure(finished, error, bucketName);
     }
   }
   finished.status = answer.status;
@@ -93,7 +98,10 @@ async function serve(options: ObjectServerOptions, exchange: Exchange, id: strin
   try {
     await sendAnswer(request, answer, added);
   } catch (error) {
-    if (!(error instanceof ClientGone)) {
+    // The refusal of a question that had begun to be answered is no fault of the service.
+    if (error instanceof S3Error && !isFailure(error.status)) {
+      finished.errorCode = error.code;
+    } else if (!(error instanceof ClientGone)) {
       const { traceId: trace_id, spanId: span_id } = span.context;
       api.log.error("a response was interrupted", { trace_id, span_id, request_id: id, error });
     }
@@ -101,6 +109,23 @@ async function serve(options: ObjectServerOptions, exchange: Exchange, id: strin
   }
   request.release();
   options.onFinished(finished);
+}
+
+function answerFailure(
+  { errorForm, request }: FinishedRequest,
+  error: S3Error,
+  bucketName: string | undefined,
+): S3Answer {
+  switch (errorForm) {
+    case "sts":
+      return answerStsError(error, request.id);
+    case "json":
+      return answerJsonError(error, request.id);
+    case "s3":
+      return answerError(error, request.rawPath, request.id, bucketName);
+    default:
+      return errorForm satisfies never;
+  }
 }
 
 async function answerRequest(
@@ -179,7 +204,7 @@ async function sendAnswer(
     return;
   }
   const headers = completeHeaders(request.id, answer.headers, added);
-  if (contentLength === undefined) {
+  if (contentLength === undefined && object === undefined) {
     const body = request.method === "HEAD" ? "" : (answer.body ?? "");
     exchange.respond({ status, headers, body });
     return;
@@ -189,7 +214,8 @@ async function sendAnswer(
     exchange.respond({ status, headers, body: object.whole });
     return;
   }
-  exchange.startResponse({ status, headers, contentLength });
+  const length = contentLength === undefined ? {} : { contentLength };
+  exchange.startResponse({ status, headers, ...length });
   if (object === undefined) exchange.end();
   else await sendChunks(request, object);
 }
@@ -198,7 +224,12 @@ async function sendChunks(request: S3Request, object: ObjectBody): Promise<void>
   const { exchange } = request;
   let wake: (() => void) | undefined;
   exchange.onDrain = () => wake?.();
-  exchange.onAborted = () => wake?.();
+  // The producer of the chunks may want to end as well.
+  const { onAborted } = exchange;
+  exchange.onAborted = () => {
+    onAborted?.(exchange);
+    wake?.();
+  };
   // Written to the socket, but maybe not sent yet.
   const unsent: Buffer[] = [];
   try {

@@ -56,6 +56,7 @@ import {
 import { getObjectAttributes } from "./object/object-attributes.ts";
 import { postObject } from "./object/post-object.ts";
 import { putObject } from "./object/put-object.ts";
+import { selectObjectContent, selectRecords } from "./object/select-object.ts";
 import { deleteObjectTagging, getObjectTagging, putObjectTagging } from "./object/tagging.ts";
 import { assumeRoleWithWebIdentity } from "./sts/assume-role.ts";
 
@@ -270,6 +271,17 @@ export const OPERATIONS: readonly Operation[] = [
   row(WRITE, "CopyObject", "PUT object?copy", copyObject, NEW_VERSION),
   row(READ, "GetObject", "GET object", getObject, OBJECT_READING),
   row(READ, "HeadObject", "HEAD object", headObject, OBJECT_READING),
+  row(
+    READ,
+    "SelectObjectContent",
+    "POST object?select&select-type",
+    selectObjectContent,
+    OBJECT_READING,
+  ),
+  row(READ, "SelectObjectRecords", "POST object?select", selectRecords, {
+    ...OBJECT_READING,
+    errorForm: "json",
+  }),
   row(WRITE, "DeleteObject", "DELETE object", deleteObject, {
     versionAction: "s3:DeleteObjectVersion",
     acl: BUCKET_WRITE,

@@ -4,7 +4,7 @@ import { traceHops, type AddressSet } from "@platform/kernel/network";
 import type { TraceContext } from "@platform/kernel/trace";
 import type { ReadWindow } from "../model/read-window.ts";
 import { AnswerWindow } from "./read-window.ts";
-import { type BodySource, RequestBody } from "./request-body.ts";
+import { type BodySource, ClientGone, RequestBody } from "./request-body.ts";
 import { MemoryHold, type RequestMemory } from "./request-memory.ts";
 import { RequestFields } from "./wire/fields.ts";
 import { readQuery, type RequestQuery } from "./wire/query.ts";
@@ -29,6 +29,7 @@ export interface OperationRequest extends Pick<
   | "hold"
   | "holdWhenRoom"
   | "release"
+  | "watchClient"
   | "trace"
 > {
   readonly body: BodySource;
@@ -109,6 +110,14 @@ export class S3Request implements OperationRequest {
   /** The share of memory for its answer. */
   openWindow(): ReadWindow {
     return new AnswerWindow(this);
+  }
+
+  /** A signal that aborts with ClientGone when the client disconnects, for work between the body and the answer. */
+  watchClient(): AbortSignal {
+    const controller = new AbortController();
+    if (!this.isLive) controller.abort(new ClientGone());
+    else this.exchange.onAborted = () => controller.abort(new ClientGone());
+    return controller.signal;
   }
 
   /** True while the client is connected. */

@@ -40,7 +40,6 @@ const UNAVAILABLE: ReadonlySet<string> = new Set([
   "renameObject",
   "encryption-context",
   "restore",
-  "select",
   "session",
   "similar",
   "sql",

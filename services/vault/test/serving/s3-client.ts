@@ -16,7 +16,7 @@ export interface Answer {
   headers: Readonly<Record<string, string | string[] | undefined>>;
   body: Buffer;
   text: string;
-  /** The element Code of an error. */
+  /** The element Code of an error, or the member of one in JSON. */
   code: string | undefined;
 }
 
@@ -77,7 +77,7 @@ export class S3TestClient {
               headers: answer.headers,
               body: whole,
               text,
-              code: /<Code>([^<]*)</.exec(text)?.[1],
+              code: (/<Code>([^<]*)</.exec(text) ?? /^\{"code":"(\w+)"/.exec(text))?.[1],
             });
           });
         },

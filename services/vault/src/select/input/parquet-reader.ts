@@ -1,0 +1,361 @@
+// Rows of Parquet: reads the footer, then of each row group the chunks of the needed columns only.
+import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib";
+import {
+  type AsyncBuffer,
+  type ColumnMetaData,
+  type Compressors,
+  type DecodedArray,
+  type FileMetaData,
+  parquetMetadataAsync,
+  parquetScan,
+  parquetSchema,
+  type ParquetScan,
+  type RowGroup,
+  type SchemaTree,
+  snappyUncompress,
+} from "hyparquet";
+import { parquetHeader } from "hyparquet/src/column.js";
+import type { Getter } from "../language/evaluator.ts";
+import { SelectError } from "../language/fault.ts";
+import type { ColumnReference, PathStep } from "../language/syntax.ts";
+import type { Value } from "../language/value.ts";
+import { decodeHadoopLz4, decodeLz4 } from "./lz4.ts";
+import { chooseWrapper, PARQUET_PARSERS, wrapNested } from "./parquet-value.ts";
+import { matchesName, readPosition, type RowFields, type RowReader } from "./row-reader.ts";
+
+const FOOTER_BYTES = 64 * 1024;
+const METADATA_BYTES_MAX = 16 * 1024 * 1024;
+/** Compressed chunks of one row group that are held together, and one page when it is decompressed. */
+const CHUNK_BYTES_MAX = 64 * 1024 * 1024;
+const PAGE_BYTES_MAX = 64 * 1024 * 1024;
+const PAGE_VALUES_MAX = 16 * 1024 * 1024;
+/** Decoded values that are held together. */
+const BATCH_VALUES = 2_000_000;
+const BATCH_ROWS_MIN = 16_384;
+const MAGIC_BYTES = 4;
+
+/** Reads a range of the object; `end` is exclusive. */
+type ReadRange = (start: number, end: number) => Promise<Buffer>;
+
+/** Options of the reader. */
+export interface ParquetReaderOptions {
+  readonly sizeBytes: number;
+  readonly read: ReadRange;
+  /** True if the statistics of a row group show that no row of it passes. */
+  readonly canSkip: (group: RowGroup) => boolean;
+  /** Row groups that begin between these offsets are read. */
+  readonly range: { readonly start: number; readonly end: number };
+}
+
+/** A column of the question. */
+interface BoundColumn {
+  readonly tree: SchemaTree;
+  data: DecodedArray | undefined;
+}
+
+export class ParquetReader implements RowReader {
+  readonly isText = false;
+  readonly isReady = true;
+  readonly #options: ParquetReaderOptions;
+  readonly #metadata: FileMetaData;
+  readonly #columns: readonly SchemaTree[];
+  readonly #bound = new Map<string, BoundColumn>();
+  readonly #file: ChunkFile;
+  #scan: ParquetScan | undefined;
+  #group = -1;
+  #groupStart = 0;
+  #groupRows = 0;
+  /** Rows of the group that have been decoded. */
+  #decoded = 0;
+  #batchRows = 0;
+  #row = -1;
+
+  private constructor(options: ParquetReaderOptions, metadata: FileMetaData) {
+    this.#options = options;
+    this.#metadata = metadata;
+    this.#columns = parquetSchema(metadata).children;
+    this.#file = new ChunkFile(options.sizeBytes);
+  }
+
+  /** Reads the footer. Throws ParquetParsingError. */
+  static async open(options: ParquetReaderOptions): Promise<ParquetReader> {
+    return explain(async () => {
+      const { sizeBytes, read } = options;
+      if (sizeBytes < 3 * MAGIC_BYTES) throw unreadable("it is too short");
+      const file: AsyncBuffer = {
+        byteLength: sizeBytes,
+        slice: async (start, end = sizeBytes) => {
+          if (end - start > METADATA_BYTES_MAX) throw unreadable("its metadata is too large");
+          return toArrayBuffer(await read(start, end));
+        },
+      };
+      const metadata = await parquetMetadataAsync(file, {
+        initialFetchSize: FOOTER_BYTES,
+        parsers: PARQUET_PARSERS,
+        geoparquet: false,
+      });
+      return new ParquetReader(options, metadata);
+    });
+  }
+
+  next(): boolean {
+    if (this.#row + 1 >= this.#batchRows) return false;
+    this.#row += 1;
+    return true;
+  }
+
+  /** Decodes more rows; false after the last one. */
+  refill(): Promise<boolean> {
+    return explain(async () => {
+      while (this.#decoded >= this.#groupRows) if (!(await this.#openGroup())) return false;
+      const columns = Math.max(1, this.#bound.size);
+      // Pages of lists cannot be skipped, so that their group is decoded as a whole.
+      const isFlat = [...this.#bound.values()].every(({ tree }) => isFlatColumn(tree));
+      const rowsMax = Math.max(BATCH_ROWS_MIN, Math.floor(BATCH_VALUES / columns));
+      const left = this.#groupRows - this.#decoded;
+      const rows = isFlat ? Math.min(left, rowsMax) : left;
+      const rowStart = this.#groupStart + this.#decoded;
+      for (const column of this.#bound.values()) column.data = undefined;
+      for (const [name, column] of this.#bound) {
+        column.data = await this.#scan!.readColumn({
+          column: name,
+          rowStart,
+          rowEnd: rowStart + rows,
+        });
+        if (column.data.length < rows) throw unreadable("a column has too few values");
+      }
+      this.#decoded += rows;
+      this.#batchRows = rows;
+      this.#row = -1;
+      return true;
+    });
+  }
+
+  bindValue(path: readonly PathStep[], column: ColumnReference): Getter {
+    const [first, ...rest] = path;
+    if (first === undefined || first.kind === "index") {
+      throw new SelectError("InvalidKeyPath", undefined, column.place);
+    }
+    const bound = this.#bind(this.#findColumn(first, column));
+    if (rest.length === 0) {
+      const wrap = chooseWrapper(bound.tree);
+      return () => wrap(bound.data![this.#row]);
+    }
+    return () => wrapPart(bound.data![this.#row], rest);
+  }
+
+  bindCell(path: readonly PathStep[], column: ColumnReference): Getter {
+    return this.bindValue(path, column);
+  }
+
+  bindFields(): () => RowFields {
+    const names = this.#columns.map(({ element }) => element.name);
+    const wrapped = this.#columns.map((tree) => [this.#bind(tree), chooseWrapper(tree)] as const);
+    return () => ({
+      names,
+      cells: wrapped.map(([bound, wrap]) => wrap(bound.data![this.#row])),
+    });
+  }
+
+  readObjectText(): undefined {
+    return undefined;
+  }
+
+  #findColumn(step: Extract<PathStep, { kind: "name" }>, { place }: ColumnReference): SchemaTree {
+    const named = this.#columns.filter(({ element }) => matchesName(step, element.name));
+    if (named.length > 1) throw new SelectError("AmbiguousFieldName", undefined, place);
+    const position = readPosition(step.name);
+    const found = named[0] ?? (position === undefined ? undefined : this.#columns[position]);
+    if (found !== undefined) return found;
+    const name = JSON.stringify(step.name.slice(0, 100));
+    throw new SelectError("EvaluatorBindingDoesNotExist", `There is no column ${name}.`, place);
+  }
+
+  #bind(tree: SchemaTree): BoundColumn {
+    const { name } = tree.element;
+    const known = this.#bound.get(name) ?? { tree, data: undefined };
+    this.#bound.set(name, known);
+    return known;
+  }
+
+  async #openGroup(): Promise<boolean> {
+    for (;;) {
+      this.#groupStart += Math.max(0, this.#groupRows);
+      this.#group += 1;
+      this.#decoded = 0;
+      this.#groupRows = 0;
+      const group = this.#metadata.row_groups[this.#group];
+      if (group === undefined) return false;
+      const rows = Number(group.num_rows);
+      if (!Number.isSafeInteger(rows) || rows < 0) throw unreadable("a row group has no size");
+      if (!this.#isInRange(group) || this.#options.canSkip(group)) {
+        this.#groupStart += rows;
+        continue;
+      }
+      this.#groupRows = rows;
+      if (rows === 0) continue;
+      await this.#loadChunks(group);
+      return true;
+    }
+  }
+
+  #isInRange(group: RowGroup): boolean {
+    const { start, end } = this.#options.range;
+    const offsets = group.columns.flatMap(({ meta_data: meta }) =>
+      meta === undefined ? [] : [locateChunk(meta)[0]],
+    );
+    const first = Math.min(...offsets);
+    return first >= start && first <= end;
+  }
+
+  async #loadChunks(group: RowGroup): Promise<void> {
+    this.#file.clear();
+    for (const { meta_data: meta, file_path: path } of group.columns) {
+      if (meta === undefined || path !== undefined) throw unreadable("a column has no data");
+      if (!this.#bound.has(meta.path_in_schema[0] ?? "")) continue;
+      const [start, end] = locateChunk(meta);
+      if (start < MAGIC_BYTES || end > this.#options.sizeBytes - 2 * MAGIC_BYTES || end < start) {
+        throw unreadable("a column is outside of the file");
+      }
+      if (this.#file.heldBytes + end - start > CHUNK_BYTES_MAX) {
+        throw new SelectError("OverMaxParquetBlockSize");
+      }
+      const bytes = await this.#options.read(start, end);
+      checkPages(bytes, meta);
+      this.#file.add(start, bytes);
+    }
+    this.#scan = await parquetScan({
+      file: this.#file,
+      metadata: this.#metadata,
+      columns: [...this.#bound.keys()],
+      compressors: COMPRESSORS,
+      parsers: PARQUET_PARSERS,
+      useOffsetIndex: false,
+    });
+  }
+}
+
+/** The chunks of a row group, in place of the file. */
+class ChunkFile implements AsyncBuffer {
+  readonly byteLength: number;
+  #chunks: { start: number; bytes: Buffer }[] = [];
+  heldBytes = 0;
+
+  constructor(byteLength: number) {
+    this.byteLength = byteLength;
+  }
+
+  clear(): void {
+    this.#chunks = [];
+    this.heldBytes = 0;
+  }
+
+  add(start: number, bytes: Buffer): void {
+    this.#chunks.push({ start, bytes });
+    this.heldBytes += bytes.length;
+  }
+
+  // A range may cover several chunks; the bytes between them are not used.
+  slice(start: number, end = this.byteLength): ArrayBuffer {
+    if (end - start > 2 * CHUNK_BYTES_MAX) throw new SelectError("OverMaxParquetBlockSize");
+    const exact = this.#chunks.find(
+      (one) => one.start === start && one.bytes.length === end - start,
+    );
+    if (exact !== undefined) return toArrayBuffer(exact.bytes);
+    const range = Buffer.alloc(end - start);
+    for (const { start: at, bytes } of this.#chunks) {
+      const from = Math.max(at, start);
+      const to = Math.min(at + bytes.length, end);
+      if (from < to) bytes.copy(range, from - start, from - at, to - at);
+    }
+    return toArrayBuffer(range);
+  }
+}
+
+function toArrayBuffer(bytes: Buffer): ArrayBuffer {
+  const isWhole = bytes.byteOffset === 0 && bytes.byteLength === bytes.buffer.byteLength;
+  const { buffer } = isWhole ? bytes : new Uint8Array(bytes);
+  return buffer as ArrayBuffer;
+}
+
+function locateChunk(meta: ColumnMetaData): [start: number, end: number] {
+  const start = Number(meta.dictionary_page_offset || meta.data_page_offset);
+  return [start, start + Number(meta.total_compressed_size)];
+}
+
+// The sizes in headers decide how much memory their pages take.
+function checkPages(bytes: Buffer, meta: ColumnMetaData): void {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const reader = { view, offset: 0 };
+  let values = 0;
+  while (reader.offset < bytes.length - 1) {
+    const header = parquetHeader(reader);
+    const { compressed_page_size: compressed, uncompressed_page_size: size } = header;
+    const isSize = (count: number | undefined, max: number): boolean =>
+      Number.isInteger(count) && count! >= 0 && count! <= max;
+    const page =
+      header.data_page_header ?? header.data_page_header_v2 ?? header.dictionary_page_header;
+    const isValid =
+      isSize(compressed, bytes.length - reader.offset) &&
+      isSize(size, PAGE_BYTES_MAX) &&
+      (page === undefined || isSize(page.num_values, PAGE_VALUES_MAX));
+    if (!isValid) throw unreadable("the size of a page is not valid");
+    if (header.dictionary_page_header === undefined) values += page?.num_values ?? 0;
+    reader.offset += compressed;
+  }
+  if (values > Number(meta.num_values)) throw unreadable("a column has too many values");
+}
+
+const COMPRESSORS: Compressors = {
+  SNAPPY: (input, size) => {
+    const output = new Uint8Array(size);
+    snappyUncompress(input, output);
+    return output;
+  },
+  GZIP: (input, size) => gunzipSync(input, { maxOutputLength: Math.max(1, size) }),
+  ZSTD: (input, size) => zstdDecompressSync(input, { maxOutputLength: Math.max(1, size) }),
+  BROTLI: (input, size) => brotliDecompressSync(input, { maxOutputLength: Math.max(1, size) }),
+  LZ4: decodeHadoopLz4,
+  LZ4_RAW: decodeLz4,
+  LZO: () => {
+    throw new SelectError("ParquetUnsupportedCompressionCodec");
+  },
+};
+
+function isFlatColumn({ element, children }: SchemaTree): boolean {
+  return children.length === 0 && element.repetition_type !== "REPEATED";
+}
+
+function wrapPart(value: unknown, steps: readonly PathStep[]): Value {
+  let part: unknown = value;
+  for (const step of steps) {
+    if (typeof part !== "object" || part === null) return undefined;
+    if (step.kind === "index") {
+      if (!Array.isArray(part) || step.index >= part.length) return undefined;
+      part = part[step.index];
+      continue;
+    }
+    const names = Object.keys(part).filter((name) => matchesName(step, name));
+    if (names.length > 1) throw new SelectError("AmbiguousFieldName");
+    if (names.length === 0) return undefined;
+    part = (part as Record<string, unknown>)[names[0]!];
+  }
+  return wrapNested(part);
+}
+
+// The decoder trusts the file: whatever it throws means that the file is damaged.
+async function explain<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof SelectError) throw error;
+    const isOwn =
+      error instanceof Error && /^(?:parquet|thrift|snappy|invalid|missing)/.test(error.message);
+    throw unreadable(isOwn ? error.message : "its structure is damaged", error);
+  }
+}
+
+function unreadable(reason: string, cause?: unknown): SelectError {
+  const message = `The Parquet file could not be parsed: ${reason}.`;
+  return new SelectError("ParquetParsingError", message, undefined, { cause });
+}

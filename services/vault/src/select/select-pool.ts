@@ -1,0 +1,425 @@
+// Answers questions on threads of their own, which are ended when they exceed a limit.
+//
+//   ask ─► waiting (32 at most) ─► thread ─► records … ─► done
+//                                    │  ▲
+//                                    ▼  │ pieces of the object, one at a time
+//                                  source
+import { Worker } from "node:worker_threads";
+import { S3Error } from "../model/s3-error.ts";
+import {
+  RESUME_BYTES,
+  type SelectStats,
+  type ThreadRequest,
+  type ThreadResponse,
+} from "./messages.ts";
+import type { SelectRequest } from "./request.ts";
+
+const HEAP_MIB = 256;
+const YOUNG_MIB = 32;
+const STACK_MIB = 4;
+const WAITING_MAX = 32;
+const WAIT_MS = 60_000;
+/** Idle threads take 10 MB each. */
+const IDLE_MS = 60_000;
+const RETRY_AFTER_SECONDS = "5";
+
+/** The object of a question. */
+export interface QuestionSource {
+  readonly sizeBytes: number;
+  /** Reads a range, of which `end` is exclusive. */
+  open(start: number, end: number): AsyncGenerator<Buffer, void, undefined>;
+}
+
+/** A question. */
+export interface Question {
+  readonly tenant: string;
+  readonly request: SelectRequest;
+  readonly source: QuestionSource;
+  /** Ms since 1970. */
+  readonly nowMs: number;
+}
+
+/** An answer: records, and their statistics. Rejects with the S3Error of the question. */
+export interface Answer {
+  /** The next records; `undefined` after the last ones. */
+  next(): Promise<Buffer | undefined>;
+  readonly stats: SelectStats;
+  /** Ends the question. Harmless at any time. */
+  close(): void;
+}
+
+/** The end of a question: `killed` by a limit of working time or memory, `aborted` by its client. */
+type SelectOutcome = "answered" | "refused" | "killed" | "aborted" | "failed";
+
+/** Options of the pool. */
+export interface SelectPoolOptions {
+  readonly threads: number;
+  /** Working time of a question; waits for the object and for the client do not count. */
+  readonly timeoutMs: number;
+  /** Called at the end of each question that has begun. */
+  readonly onFinished: (outcome: SelectOutcome, stats: SelectStats) => void;
+  readonly waitingMax?: number;
+  readonly waitMs?: number;
+  readonly idleMs?: number;
+}
+
+interface Waiter {
+  readonly tenant: string;
+  readonly start: () => void;
+}
+
+/** A thread without a question. */
+interface IdleThread {
+  readonly worker: Worker;
+  readonly timer: NodeJS.Timeout;
+}
+
+export class SelectPool {
+  readonly #options: SelectPoolOptions;
+  readonly #idle: IdleThread[] = [];
+  readonly #running = new Set<RunningQuestion>();
+  readonly #waiters = new Set<Waiter>();
+  /** Threads for questions whose wait is over, but which have not started yet. */
+  #promised = 0;
+  #isClosed = false;
+
+  constructor(options: SelectPoolOptions) {
+    this.#options = options;
+  }
+
+  /** Questions that wait for a thread. */
+  get waiting(): number {
+    return this.#waiters.size;
+  }
+
+  /** Threads that exist. */
+  get threads(): number {
+    return this.#running.size + this.#idle.length;
+  }
+
+  /**
+   * Starts a question as soon as there is a thread. Rejects with Busy if too many wait, or after a minute, and with the reason
+   * of `signal` when it aborts.
+   */
+  async ask(question: Question, signal: AbortSignal): Promise<Answer> {
+    if (this.#isClosed) throw busy();
+    signal.throwIfAborted();
+    if (!this.#hasThread(question.tenant)) {
+      await this.#wait(question.tenant, signal);
+      this.#promised -= 1;
+      if (this.#isClosed) throw busy();
+    }
+    const { timeoutMs, onFinished } = this.#options;
+    const idle = this.#idle.pop();
+    clearTimeout(idle?.timer);
+    const running = new RunningQuestion({
+      question,
+      worker: idle?.worker ?? startThread(),
+      timeoutMs,
+      onFinished,
+      onEnded: (worker) => this.#onEnded(running, worker),
+    });
+    this.#running.add(running);
+    return running;
+  }
+
+  /** Ends all questions and threads. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const { start } of this.#waiters) start();
+    const questions = [...this.#running].map((running) => running.end());
+    const idle = this.#idle.splice(0).map(({ worker, timer }) => {
+      clearTimeout(timer);
+      return worker.terminate();
+    });
+    await Promise.all([...questions, ...idle]);
+  }
+
+  // With another tenant waiting, a tenant has one thread at most.
+  #hasThread(tenant: string): boolean {
+    if (this.#running.size + this.#promised >= this.#options.threads) return false;
+    const isAlone = [...this.#waiters].every((waiter) => waiter.tenant === tenant);
+    return isAlone || this.#count(tenant) === 0;
+  }
+
+  #count(tenant: string): number {
+    let count = 0;
+    for (const running of this.#running) if (running.tenant === tenant) count += 1;
+    return count;
+  }
+
+  #wait(tenant: string, signal: AbortSignal): Promise<void> {
+    const { waitingMax = WAITING_MAX, waitMs = WAIT_MS } = this.#options;
+    if (this.#waiters.size >= waitingMax) throw busy();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const leave = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", onAbort);
+      this.#waiters.delete(waiter);
+    };
+    const onAbort = (): void => {
+      leave();
+      reject(signal.reason as Error);
+    };
+    const waiter: Waiter = {
+      tenant,
+      start: () => {
+        leave();
+        this.#promised += 1;
+        resolve();
+      },
+    };
+    const timer = setTimeout(() => {
+      leave();
+      reject(busy());
+    }, waitMs);
+    signal.addEventListener("abort", onAbort);
+    this.#waiters.add(waiter);
+    return promise;
+  }
+
+  #onEnded(running: RunningQuestion, worker: Worker | undefined): void {
+    this.#running.delete(running);
+    if (worker !== undefined && !this.#isClosed) this.#keep(worker);
+    this.#startNext();
+  }
+
+  // The tenant with the fewest questions comes first, and of these the one that has waited longest.
+  #startNext(): void {
+    if (this.#running.size + this.#promised >= this.#options.threads) return;
+    let next: Waiter | undefined;
+    for (const waiter of this.#waiters) {
+      if (next === undefined || this.#count(waiter.tenant) < this.#count(next.tenant))
+        next = waiter;
+    }
+    next?.start();
+  }
+
+  #keep(worker: Worker): void {
+    const remove = (): void => {
+      const index = this.#idle.findIndex((one) => one.worker === worker);
+      if (index >= 0) clearTimeout(this.#idle.splice(index, 1)[0]!.timer);
+    };
+    const timer = setTimeout(() => {
+      remove();
+      void worker.terminate();
+    }, this.#options.idleMs ?? IDLE_MS).unref();
+    worker.removeAllListeners();
+    worker.once("error", remove);
+    worker.once("exit", remove);
+    worker.unref();
+    this.#idle.push({ worker, timer });
+  }
+}
+
+function startThread(): Worker {
+  return new Worker(new URL("./select-thread.ts", import.meta.url), {
+    resourceLimits: {
+      maxOldGenerationSizeMb: HEAP_MIB,
+      maxYoungGenerationSizeMb: YOUNG_MIB,
+      stackSizeMb: STACK_MIB,
+    },
+  });
+}
+
+function busy(): S3Error {
+  return new S3Error("Busy", { headers: [["Retry-After", RETRY_AFTER_SECONDS]] });
+}
+
+interface RunningOptions {
+  readonly question: Question;
+  readonly worker: Worker;
+  readonly timeoutMs: number;
+  readonly onFinished: SelectPoolOptions["onFinished"];
+  /** Called with the thread if it can answer another question. */
+  readonly onEnded: (worker: Worker | undefined) => void;
+}
+
+/** A question on its thread. */
+class RunningQuestion implements Answer {
+  readonly tenant: string;
+  readonly #options: RunningOptions;
+  readonly #worker: Worker;
+  readonly #records: Buffer[] = [];
+  #range: AsyncGenerator<Buffer, void, undefined> | undefined;
+  #wake: (() => void) | undefined;
+  #failure: unknown;
+  #isDone = false;
+  #hasEnded = false;
+  /** The thread waits until results have been sent. */
+  #isWaiting = false;
+  #unsentBytes = 0;
+  /** Working time that is left. */
+  #leftMs: number;
+  #busySinceMs = 0;
+  #deadline: NodeJS.Timeout | undefined;
+  stats: SelectStats = { scannedBytes: 0, processedBytes: 0, returnedBytes: 0 };
+
+  constructor(options: RunningOptions) {
+    this.#options = options;
+    const { question, worker, timeoutMs } = options;
+    const { request, source, nowMs, tenant } = question;
+    this.tenant = tenant;
+    this.#worker = worker;
+    this.#leftMs = timeoutMs;
+    worker.removeAllListeners();
+    worker.ref();
+    worker.on("message", (response: ThreadResponse) => this.#receive(response));
+    worker.once("error", (error) => this.#onThreadError(error));
+    worker.once("exit", () => this.#fail(new S3Error("InternalError")));
+    this.#post({ type: "ask", request, sizeBytes: source.sizeBytes, nowMs });
+  }
+
+  async next(): Promise<Buffer | undefined> {
+    for (;;) {
+      const records = this.#records.shift();
+      if (records !== undefined) {
+        this.#onSent(records.length);
+        return records;
+      }
+      if (this.#failure !== undefined) throw this.#failure;
+      if (this.#isDone) return undefined;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  close(): void {
+    this.#fail(new S3Error("InternalError", "The question was ended."), "aborted");
+  }
+
+  /** Ends the question and its thread. */
+  async end(): Promise<void> {
+    this.close();
+    await this.#worker.terminate();
+  }
+
+  #post(message: ThreadRequest, transfer: ArrayBuffer[] = []): void {
+    if (!this.#isWaiting) this.#startClock();
+    this.#worker.postMessage(message, transfer);
+  }
+
+  #onSent(bytes: number): void {
+    if (this.#hasEnded) return;
+    this.#unsentBytes -= bytes;
+    if (this.#unsentBytes <= RESUME_BYTES) this.#isWaiting = false;
+    this.#post({ type: "sent", bytes });
+  }
+
+  #receive(response: ThreadResponse): void {
+    if (this.#hasEnded) return;
+    switch (response.type) {
+      case "open":
+        this.#closeRange();
+        this.#range = this.#options.question.source.open(response.start, response.end);
+        return;
+      case "next":
+        this.#stopClock();
+        void this.#sendPiece();
+        return;
+      case "close":
+        this.#closeRange();
+        return;
+      case "records": {
+        const { bytes, stats, isWaiting } = response;
+        if (isWaiting) this.#stopClock();
+        this.#isWaiting = isWaiting;
+        this.#unsentBytes += bytes.length;
+        this.stats = stats;
+        this.#records.push(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+        this.#wake?.();
+        return;
+      }
+      case "done":
+        this.stats = response.stats;
+        this.#isDone = true;
+        this.#finish("answered", this.#worker);
+        return;
+      case "failed":
+        this.#failure = toError(response);
+        this.#finish(response.code === "InternalError" ? "failed" : "refused", this.#worker);
+        return;
+      default:
+        response satisfies never;
+    }
+  }
+
+  async #sendPiece(): Promise<void> {
+    try {
+      const piece = await this.#range?.next();
+      if (this.#hasEnded) return;
+      if (piece === undefined || piece.done === true) {
+        this.#post({ type: "bytes", bytes: undefined });
+        return;
+      }
+      // Own memory, so that it can be transferred.
+      const bytes = new Uint8Array(piece.value);
+      this.#post({ type: "bytes", bytes }, [bytes.buffer]);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #closeRange(): void {
+    const range = this.#range;
+    this.#range = undefined;
+    range?.return().catch(() => undefined);
+  }
+
+  #onThreadError(error: unknown): void {
+    const isMemory = (error as { code?: unknown }).code === "ERR_WORKER_OUT_OF_MEMORY";
+    if (!isMemory) {
+      this.#fail(new S3Error("InternalError", { cause: error }));
+      return;
+    }
+    this.#fail(new S3Error("QueryLimitExceeded", "The question needs too much memory."), "killed");
+  }
+
+  #startClock(): void {
+    if (this.#deadline !== undefined) return;
+    this.#busySinceMs = performance.now();
+    this.#deadline = setTimeout(() => {
+      const seconds = this.#options.timeoutMs / 1000;
+      this.#fail(
+        new S3Error("QueryLimitExceeded", `The question has worked for more than ${seconds} s.`),
+        "killed",
+      );
+    }, this.#leftMs);
+  }
+
+  #stopClock(): void {
+    if (this.#deadline === undefined) return;
+    clearTimeout(this.#deadline);
+    this.#deadline = undefined;
+    this.#leftMs = Math.max(1, this.#leftMs - (performance.now() - this.#busySinceMs));
+  }
+
+  // The thread may be in a loop that only its end can stop.
+  #fail(error: unknown, outcome: SelectOutcome = "failed"): void {
+    if (this.#hasEnded) return;
+    this.#failure = error;
+    this.#finish(outcome, undefined);
+    void this.#worker.terminate();
+  }
+
+  #finish(outcome: SelectOutcome, worker: Worker | undefined): void {
+    this.#hasEnded = true;
+    this.#stopClock();
+    this.#closeRange();
+    this.#wake?.();
+    this.#options.onFinished(outcome, this.stats);
+    this.#options.onEnded(worker);
+  }
+}
+
+function toError({ code, message, place }: Extract<ThreadResponse, { type: "failed" }>): S3Error {
+  if (code === "InternalError") return new S3Error(code, { cause: new Error(message) });
+  if (place === undefined) return new S3Error(code, { message });
+  const { line, column } = place;
+  const elements = [
+    ["Line", String(line)],
+    ["Column", String(column)],
+  ] as const;
+  return new S3Error(code, { message, elements });
+}

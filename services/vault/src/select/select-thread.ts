@@ -1,0 +1,96 @@
+// A thread that answers questions, one after another. Whatever a question does to it, the service only replaces it.
+import { parentPort } from "node:worker_threads";
+import { answerQuestion } from "./answer-question.ts";
+import { SelectError } from "./language/fault.ts";
+import {
+  RESULT_BYTES_MAX,
+  RESUME_BYTES,
+  type ThreadRequest,
+  type ThreadResponse,
+} from "./messages.ts";
+import type { ObjectSource } from "./input/row-input.ts";
+
+const port = parentPort!;
+let receiveBytes: ((bytes: Uint8Array | undefined) => void) | undefined;
+let resume: (() => void) | undefined;
+/** Bytes of results that have not been sent. */
+let unsentBytes = 0;
+let scannedBytes = 0;
+
+function post(response: ThreadResponse, transfer: ArrayBuffer[] = []): void {
+  port.postMessage(response, transfer);
+}
+
+/** Reads a range of the object, piece by piece. */
+async function* read(start: number, end: number): AsyncGenerator<Buffer, void, undefined> {
+  post({ type: "open", start, end });
+  try {
+    for (;;) {
+      const bytes = await new Promise<Uint8Array | undefined>((resolve) => {
+        receiveBytes = resolve;
+        post({ type: "next" });
+      });
+      if (bytes === undefined) return;
+      scannedBytes += bytes.length;
+      yield Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+    }
+  } finally {
+    post({ type: "close" });
+  }
+}
+
+async function answer({
+  request,
+  sizeBytes,
+  nowMs,
+}: Extract<ThreadRequest, { type: "ask" }>): Promise<void> {
+  unsentBytes = 0;
+  scannedBytes = 0;
+  const source: ObjectSource = { sizeBytes, read };
+  try {
+    const stats = await answerQuestion(request, {
+      source,
+      nowMs,
+      scannedBytes: () => scannedBytes,
+      send: (records, current) => {
+        // Own memory, so that it can be transferred.
+        const bytes = new Uint8Array(records);
+        unsentBytes += bytes.length;
+        const isWaiting = unsentBytes > RESULT_BYTES_MAX;
+        post({ type: "records", bytes, stats: current, isWaiting }, [bytes.buffer]);
+        if (!isWaiting) return undefined;
+        return new Promise((resolve) => {
+          resume = resolve;
+        });
+      },
+    });
+    post({ type: "done", stats });
+  } catch (error) {
+    const isOwn = error instanceof SelectError;
+    const code = isOwn ? error.code : "InternalError";
+    const place = isOwn ? error.place : undefined;
+    const message = isOwn
+      ? error.message
+      : error instanceof Error
+        ? (error.stack ?? error.message)
+        : String(error);
+    post({ type: "failed", code, message, place });
+  }
+}
+
+port.on("message", (message: ThreadRequest) => {
+  switch (message.type) {
+    case "ask":
+      void answer(message);
+      return;
+    case "bytes":
+      receiveBytes?.(message.bytes);
+      return;
+    case "sent":
+      unsentBytes -= message.bytes;
+      if (unsentBytes <= RESUME_BYTES) resume?.();
+      return;
+    default:
+      message satisfies never;
+  }
+});

@@ -1,0 +1,130 @@
+// JSON lines and documents, byte by byte as well as at once.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { ask, askInPieces, askRows, DOCUMENT, LINES, TO_CSV } from "./rig.ts";
+
+const ALL = "SELECT * FROM S3Object";
+
+test("lines and documents", async () => {
+  const data = '{"a":1}\n\n  {"a":2}  \r\n[3]\n"x"';
+  assert.equal(
+    await askInPieces(ALL, { data, input: LINES }),
+    '{"a":1}\n{"a":2}\n{"_1":[3]}\n{"_1":"x"}\n',
+  );
+  assert.equal(
+    await askInPieces(ALL, { data: '{"a":\n1}{"a":2} 5 6', input: DOCUMENT }),
+    '{"a":1}\n{"a":2}\n{"_1":5}\n{"_1":6}\n',
+  );
+  assert.equal(
+    await ask(ALL, { data: '{"a":[1,{"b":"x\\ny"}],"c":null}', input: LINES, output: TO_CSV }),
+    '"[1,{""b"":""x\\ny""}]",\n',
+  );
+});
+
+test("numbers of 400 digits, duplicate names and escapes", async () => {
+  const digits = "9".repeat(400);
+  const data = `{"n":${digits},"n":${digits},"s":"\\u00e9\\ud83d\\ude00"}`;
+  assert.equal(
+    await ask("SELECT n, s FROM S3Object WHERE n > 1 AND s = 'é😀'", { data, input: LINES }),
+    `{"n":${digits},"s":"\\u00e9\\ud83d\\ude00"}\n`,
+  );
+  assert.deepEqual(
+    await askRows("SELECT a FROM S3Object", { data: '{"a":1,"\\u0061":2}', input: LINES }),
+    [{ a: 2 }],
+  );
+});
+
+test("values of different types differ and have no order", async () => {
+  const data = '{"a":"5"}\n{"a":5}\n{"a":5.0}\n{"a":true}\n{"a":null}\n{}\n{"a":[5]}';
+  const select = (where: string): Promise<string> =>
+    ask(`SELECT a FROM S3Object WHERE ${where}`, { data, input: LINES });
+  assert.equal(await select("a = 5"), '{"a":5}\n{"a":5.0}\n');
+  assert.equal(await select("a < 6"), '{"a":5}\n{"a":5.0}\n');
+  assert.equal(await select("a = '5'"), '{"a":"5"}\n');
+  assert.equal(await select("a IS NULL AND a IS NOT MISSING"), '{"a":null}\n');
+});
+
+const BROKEN = [
+  "{",
+  '{"a"}',
+  '{"a":}',
+  '{"a":1,}',
+  "[1,]",
+  "[1 2]",
+  "01",
+  "1.",
+  "-",
+  "nul",
+  "truex",
+  '"\u0001"',
+  '{"a":1}}',
+  "{'a':1}",
+  '{"a":1 "b":2}',
+  "\u0000",
+];
+for (const text of BROKEN) {
+  test(`${JSON.stringify(text)} is JSONParsingError`, async () => {
+    for (const input of [LINES, DOCUMENT]) {
+      for (const pieceBytes of [1, 100]) {
+        await assert.rejects(ask("SELECT a FROM S3Object", { data: text, input, pieceBytes }), {
+          code: "JSONParsingError",
+        });
+      }
+    }
+  });
+}
+
+test("10 000 levels are refused", async () => {
+  const data = `${"[".repeat(10_000)}${"]".repeat(10_000)}`;
+  for (const input of [LINES, DOCUMENT]) {
+    await assert.rejects(ask(ALL, { data, input }), { code: "JSONParsingError" });
+  }
+});
+
+test("a document is larger than a record if FROM reaches into it", async () => {
+  const row = (id: number): string => `{"id":${id},"pad":"${"p".repeat(500)}"}`;
+  const data = `{"skipped":[${row(1)}],"rows":[${Array.from({ length: 4_000 }, (_, id) => row(id)).join(",")}]}`;
+  assert.ok(data.length > 2_000_000);
+  await assert.rejects(ask(ALL, { data, input: DOCUMENT }), { code: "OverMaxRecordSize" });
+  assert.deepEqual(
+    await askRows("SELECT COUNT(*) AS c, MAX(r.id) AS m FROM S3Object[*].rows[*] r", {
+      data,
+      input: DOCUMENT,
+    }),
+    [{ c: 4_000, m: 3_999 }],
+  );
+});
+
+test("any value is found by any path, in pieces of any size", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.jsonValue({ maxDepth: 3 }), { maxLength: 4 }),
+      fc.integer({ min: 1, max: 9 }),
+      fc.integer({ min: 0, max: 2 }),
+      async (values, pieceBytes, space) => {
+        const data = values.map((value) => JSON.stringify(value, undefined, space)).join("\n");
+        const found = await askRows("SELECT r FROM S3Object AS r", {
+          data,
+          input: DOCUMENT,
+          pieceBytes,
+        });
+        assert.deepEqual(
+          found,
+          values.map((r) => ({ r })),
+        );
+        // Lists and their elements, as a program would take them apart.
+        const expected = values.flatMap((value) =>
+          Array.isArray(value) && value.length > 0 ? value.map((r) => ({ r })) : [{}],
+        );
+        const elements = await askRows("SELECT r FROM S3Object[*][*] AS r", {
+          data,
+          input: DOCUMENT,
+          pieceBytes,
+        });
+        assert.deepEqual(elements, expected);
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
