@@ -5,6 +5,7 @@ import { SelectError } from "../language/fault.ts";
 import type { ColumnReference, PathStep } from "../language/syntax.ts";
 import type { Value } from "../language/value.ts";
 import { ByteQueue } from "./byte-queue.ts";
+import { equalsBytes, readInteger } from "./byte-values.ts";
 import {
   matchesName,
   readPosition,
@@ -97,6 +98,27 @@ export class CsvReader implements StreamReader {
   bindValue(path: readonly PathStep[], column: ColumnReference): Getter {
     const index = this.#findColumn(path, column);
     return () => (index < this.#count ? this.#readField(index) : undefined);
+  }
+
+  bindInteger(path: readonly PathStep[], column: ColumnReference): () => number | undefined {
+    const index = this.#findColumn(path, column);
+    return () => {
+      if (index >= this.#count || this.#kinds[index] !== PLAIN) return undefined;
+      return readInteger(this.#bytes, this.#starts[index]!, this.#ends[index]!);
+    };
+  }
+
+  bindEquals(
+    path: readonly PathStep[],
+    column: ColumnReference,
+    text: string,
+  ): () => boolean | undefined {
+    const index = this.#findColumn(path, column);
+    const expected = Buffer.from(text);
+    return () => {
+      if (index >= this.#count || this.#kinds[index] !== PLAIN) return undefined;
+      return equalsBytes(this.#bytes, this.#starts[index]!, this.#ends[index]!, expected);
+    };
   }
 
   bindCell(path: readonly PathStep[], column: ColumnReference): Getter {
@@ -218,6 +240,48 @@ export class CsvReader implements StreamReader {
   }
 
   #scanRecord(start: number): Scan {
+    return this.#longest === 1 ? this.#scanSimple(start) : this.#scanGeneral(start);
+  }
+
+  // Delimiters of one byte, the usual case: nothing is called for fields without quotes.
+  #scanSimple(start: number): Scan {
+    const queue = this.#queue;
+    const bytes = this.#bytes;
+    const special = this.#special;
+    const end = bytes.length;
+    const quote = this.#quote;
+    const field = this.#field[0]!;
+    let starts = this.#starts;
+    let ends = this.#ends;
+    let count = 0;
+    for (let fieldStart = start, at = start; ;) {
+      if (bytes[at] === quote) {
+        this.#count = count;
+        at = this.#scanQuoted(at);
+        if (at < 0) return "incomplete";
+        count += 1;
+      } else {
+        while (at < end && special[bytes[at]!] === 0) at += 1;
+        if (at === end && !queue.isEnded) return "incomplete";
+        if (count === starts.length) this.#growFields();
+        starts = this.#starts;
+        ends = this.#ends;
+        starts[count] = fieldStart;
+        ends[count] = at;
+        this.#kinds[count] = PLAIN;
+        count += 1;
+      }
+      if (at === end || bytes[at] !== field) {
+        this.#count = count;
+        queue.skipTo(Math.min(at + 1, end));
+        return this.#endRecord(start);
+      }
+      at += 1;
+      fieldStart = at;
+    }
+  }
+
+  #scanGeneral(start: number): Scan {
     const queue = this.#queue;
     const bytes = this.#bytes;
     const special = this.#special;

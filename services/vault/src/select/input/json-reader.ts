@@ -3,6 +3,7 @@ import type { Getter } from "../language/evaluator.ts";
 import type { PathStep, SourceStep } from "../language/syntax.ts";
 import type { Value } from "../language/value.ts";
 import { ByteQueue } from "./byte-queue.ts";
+import { readInteger } from "./byte-values.ts";
 import { JsonWalker } from "./json-walker.ts";
 import { malformed, skipSpace, skipValue } from "./json-scan.ts";
 import {
@@ -82,6 +83,12 @@ export class JsonReader implements StreamReader {
     return this.#bind(path, readValue);
   }
 
+  bindInteger(path: readonly PathStep[]): () => number | undefined {
+    return this.#bind(path, (bytes, start, end) =>
+      start < 0 ? undefined : readInteger(bytes, start, end),
+    );
+  }
+
   bindCell(path: readonly PathStep[]): Getter {
     return this.#bind(path, readCell);
   }
@@ -127,7 +134,7 @@ export class JsonReader implements StreamReader {
       const start = skipSpace(bytes, at, end);
       if (start < end) {
         requireRecordSize(end - start);
-        const valueEnd = skipValue(bytes, start, end, true);
+        const valueEnd = this.#checkLine(bytes, start, end);
         if (skipSpace(bytes, valueEnd, end) < end) throw malformed("more than one value in a line");
         this.#row.start = start;
         this.#row.end = valueEnd;
@@ -139,10 +146,18 @@ export class JsonReader implements StreamReader {
     }
   }
 
-  #bind(
+  // Members that the question needs are found on the way.
+  #checkLine(bytes: Buffer, start: number, end: number): number {
+    if (this.#slots.length === 0 || bytes[start] !== OPEN_OBJECT) {
+      return skipValue(bytes, start, end, true);
+    }
+    return this.#indexMembers(bytes, start, end);
+  }
+
+  #bind<Result>(
     path: readonly PathStep[],
-    read: (bytes: Buffer, start: number, end: number) => Value,
-  ): Getter {
+    read: (bytes: Buffer, start: number, end: number) => Result,
+  ): () => Result {
     const [first, ...rest] = path;
     const row = this.#row;
     if (first === undefined) return () => read(this.#bytes, row.start, row.end);
@@ -182,22 +197,29 @@ export class JsonReader implements StreamReader {
     return slot;
   }
 
-  // One pass finds all members that the question needs.
   #indexRow(): void {
+    const { start, end } = this.#row;
+    if (start >= 0 && this.#bytes[start] === OPEN_OBJECT) {
+      this.#indexMembers(this.#bytes, start, end);
+      return;
+    }
     this.#isIndexed = true;
-    const bytes = this.#bytes;
+    for (const slot of this.#slots) slot.span.start = -1;
+  }
+
+  // One pass finds all members that the question needs. Returns the end of the object.
+  #indexMembers(bytes: Buffer, start: number, end: number): number {
+    this.#isIndexed = true;
     const slots = this.#slots;
     for (const slot of slots) {
       slot.found = undefined;
       slot.span.start = -1;
     }
-    const { start, end } = this.#row;
-    if (start < 0 || bytes[start] !== OPEN_OBJECT) return;
-    visitMembers(bytes, start, end, (nameStart, nameEnd, valueStart, valueEnd) => {
-      for (const slot of slots) {
-        if (!mayMatch(slot, bytes, nameStart + 1, nameEnd - 1)) continue;
-        const name = readString(bytes, nameStart, nameEnd);
-        if (!matchesName(slot.step, name)) continue;
+    return visitMembers(bytes, start, end, (nameStart, nameEnd, valueStart, valueEnd) => {
+      for (let index = 0; index < slots.length; index += 1) {
+        const slot = slots[index]!;
+        const name = matchName(slot, bytes, nameStart, nameEnd);
+        if (name === undefined) continue;
         requireUnambiguous(slot.found, name);
         slot.found = name;
         slot.span.start = valueStart;
@@ -207,18 +229,32 @@ export class JsonReader implements StreamReader {
   }
 }
 
-// Names of another length differ, unless they have escapes or letters whose case changes their length.
-function mayMatch({ bytes: name }: Slot, bytes: Buffer, start: number, end: number): boolean {
-  const length = end - start;
-  let isPlain = true;
-  for (let at = start; at < end; at += 1) {
-    const byte = bytes[at]!;
+/** The name of a member if the slot means it. Most names are compared as bytes; escapes and other letters are not. */
+function matchName(
+  { step, bytes: expected }: Slot,
+  bytes: Buffer,
+  nameStart: number,
+  nameEnd: number,
+): string | undefined {
+  const start = nameStart + 1;
+  const length = nameEnd - 1 - start;
+  let isExact = length === expected.length;
+  let isFolded = isExact;
+  for (let index = 0; index < length; index += 1) {
+    const byte = bytes[start + index]!;
     if (byte >= 0x80 || byte === 0x5c) {
-      isPlain = false;
-      break;
+      const name = readString(bytes, nameStart, nameEnd);
+      return matchesName(step, name) ? name : undefined;
     }
+    if (!isFolded) continue;
+    const difference = byte ^ expected[index]!;
+    if (difference === 0) continue;
+    isExact = false;
     // Equal up to the bit of the case.
-    if (length === name.length && ((byte ^ name[at - start]!) & 0xdf) !== 0) return false;
+    if ((difference & 0xdf) !== 0) isFolded = false;
   }
-  return !isPlain || length === name.length;
+  if (isExact) return step.name;
+  if (!isFolded) return undefined;
+  const name = readString(bytes, nameStart, nameEnd);
+  return matchesName(step, name) ? name : undefined;
 }

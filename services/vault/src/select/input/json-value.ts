@@ -3,11 +3,12 @@ import { SelectError } from "../language/fault.ts";
 import { requireInteger } from "../language/arithmetic.ts";
 import type { PathStep } from "../language/syntax.ts";
 import { JsonText, toDouble, type Value } from "../language/value.ts";
-import { skipKey, skipSpace, skipString, skipValue } from "./json-scan.ts";
+import { malformed, skipSpace, skipString, skipValue } from "./json-scan.ts";
 import { matchesName } from "./row-reader.ts";
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
+const COLON = 0x3a;
 const OPEN_LIST = 0x5b;
 const CLOSE_LIST = 0x5d;
 const OPEN_OBJECT = 0x7b;
@@ -19,25 +20,30 @@ export interface Span {
   end: number;
 }
 
-/** Calls `visit` with the name and the value of each member of the object at `start`. */
+/**
+ * Calls `visit` with the name and the value of each member of the object at `start`, and checks it on the way. Returns the end
+ * of the object. Throws JSONParsingError, also if it does not end before `end`.
+ */
 export function visitMembers(
   bytes: Buffer,
   start: number,
   end: number,
   visit: (nameStart: number, nameEnd: number, valueStart: number, valueEnd: number) => void,
-): void {
+): number {
   let at = skipSpace(bytes, start + 1, end);
-  if (bytes[at] === CLOSE_OBJECT) return;
+  if (bytes[at] === CLOSE_OBJECT) return at + 1;
   for (;;) {
-    at = skipSpace(bytes, at, end);
-    const nameStart = at;
-    const afterColon = skipKey(bytes, at, end);
-    const nameEnd = bytes[nameStart] === QUOTE ? skipString(bytes, nameStart, end) : nameStart;
-    const valueStart = skipSpace(bytes, afterColon, end);
+    const nameStart = skipSpace(bytes, at, end);
+    if (nameStart >= end || bytes[nameStart] !== QUOTE) throw malformed("a name is missing");
+    const nameEnd = skipString(bytes, nameStart, end);
+    at = nameEnd < 0 ? end : skipSpace(bytes, nameEnd, end);
+    if (at >= end || bytes[at] !== COLON) throw malformed("no colon after a name");
+    const valueStart = skipSpace(bytes, at + 1, end);
     const valueEnd = skipValue(bytes, valueStart, end, true);
     visit(nameStart, nameEnd, valueStart, valueEnd);
     at = skipSpace(bytes, valueEnd, end);
-    if (bytes[at] !== COMMA) return;
+    if (at < end && bytes[at] === CLOSE_OBJECT) return at + 1;
+    if (at >= end || bytes[at] !== COMMA) throw malformed("no comma between members");
     at += 1;
   }
 }

@@ -58,6 +58,8 @@ export function wrapNested(value: unknown): Value {
 
 // Unsigned integers may exceed 64 bits with a sign.
 function wrapInteger(value: bigint): NumberValue {
+  const number = Number(value);
+  if (Number.isSafeInteger(number)) return number;
   return BigInt.asIntN(64, value) === value ? toInteger(value) : toDouble(Number(value));
 }
 

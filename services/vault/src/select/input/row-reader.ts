@@ -26,6 +26,17 @@ export interface RowReader {
   next(): boolean;
   /** Returns the value of a column. Throws a SelectError if the column cannot exist. */
   bindValue(path: readonly PathStep[], column: ColumnReference): Getter;
+  /**
+   * Returns a column without making a text of it: the integer that it is written as, if it has at most 15 digits, otherwise
+   * `undefined`, also for other values. Not all readers can.
+   */
+  bindInteger?(path: readonly PathStep[], column: ColumnReference): () => number | undefined;
+  /** Returns whether a column is this text; `undefined` if its value must be read to know that. Not all readers can. */
+  bindEquals?(
+    path: readonly PathStep[],
+    column: ColumnReference,
+    text: string,
+  ): () => boolean | undefined;
   /** Returns the cell of a column. */
   bindCell(path: readonly PathStep[], column: ColumnReference): Getter;
   /** Returns all fields of the row. */

@@ -14,7 +14,7 @@ import {
   trimText,
 } from "./functions.ts";
 import { compileLike } from "./like.ts";
-import type { CompareOperator, Expression } from "./syntax.ts";
+import type { CastType, ColumnReference, CompareOperator, Expression } from "./syntax.ts";
 import { compareValues, isNumber, JsonText, type NumberValue, toKey, type Value } from "./value.ts";
 
 /** Limit of a computed text in UTF-16 units. */
@@ -29,6 +29,13 @@ export type Getter = () => Value;
 export interface Scope {
   /** Returns the getter of a column. Throws a SelectError if there is no such column. */
   readonly bindColumn: (column: Extract<Expression, { kind: "column" }>) => Getter;
+  /** See `RowReader`; `undefined` if the reader cannot. */
+  readonly bindInteger: (column: ColumnReference) => (() => number | undefined) | undefined;
+  /** See `RowReader`; `undefined` if the reader cannot. */
+  readonly bindEquals: (
+    column: ColumnReference,
+    text: string,
+  ) => (() => boolean | undefined) | undefined;
   /** Returns the getter of an aggregate's result. */
   readonly bindAggregate: (aggregate: Extract<Expression, { kind: "aggregate" }>) => Getter;
   /** Replaces an expression whose value is known otherwise, such as that of a group; `undefined` for others. */
@@ -127,11 +134,8 @@ class Compiler {
       }
       case "is":
         return this.#compileIs(expression.value, expression.what);
-      case "cast": {
-        const operand = this.compile(expression.operand);
-        const { type } = expression;
-        return () => cast(operand(), type);
-      }
+      case "cast":
+        return this.#compileCast(expression.operand, expression.type);
       case "coalesce": {
         const operands = expression.operands.map((one) => this.compile(one));
         return () => {
@@ -228,8 +232,47 @@ class Compiler {
     };
   }
 
+  // Fields that are plain integers are not made texts first.
+  #compileCast(operand: Expression, type: CastType): Getter {
+    const general = this.compile(operand);
+    const convert: Getter = () => cast(general(), type);
+    if (type.name !== "int" || operand.kind !== "column") return convert;
+    const integer = this.#bindInteger(operand);
+    return integer === undefined ? convert : () => integer() ?? convert();
+  }
+
+  #bindInteger(column: ColumnReference): (() => number | undefined) | undefined {
+    if (this.#scope.bindKnown(column) !== undefined) return undefined;
+    return this.#scope.bindInteger(column);
+  }
+
+  // The operand of a comparison with a number.
+  #compileOperand(operand: Expression, other: Expression): Getter {
+    const general = this.compile(operand);
+    const isNumeric = other.kind === "literal" && isNumber(other.value);
+    if (!isNumeric || operand.kind !== "column") return general;
+    const integer = this.#bindInteger(operand);
+    return integer === undefined ? general : () => integer() ?? general();
+  }
+
   #compileCompare(operator: CompareOperator, left: Expression, right: Expression): Getter {
-    const [a, b] = [this.compile(left), this.compile(right)];
+    const general = this.#compileGeneralCompare(operator, left, right);
+    if (operator !== "=" && operator !== "<>") return general;
+    if (left.kind !== "column" || right.kind !== "literal") return general;
+    if (typeof right.value !== "string" || this.#scope.bindKnown(left) !== undefined) {
+      return general;
+    }
+    const equals = this.#scope.bindEquals(left, right.value);
+    if (equals === undefined) return general;
+    const wanted = operator === "=";
+    return () => {
+      const isEqual = equals();
+      return isEqual === undefined ? general() : isEqual === wanted;
+    };
+  }
+
+  #compileGeneralCompare(operator: CompareOperator, left: Expression, right: Expression): Getter {
+    const [a, b] = [this.#compileOperand(left, right), this.#compileOperand(right, left)];
     const decide = DECISIONS[operator];
     const { isText } = this.#scope;
     return () => {

@@ -47,6 +47,8 @@ export class Groups {
         const index = known.get(toCanonical(query, expression));
         return index === undefined ? undefined : () => this.#current.keys[index];
       },
+      bindInteger: () => undefined,
+      bindEquals: () => undefined,
       bindColumn: ({ place }) => {
         throw new SelectError(
           "UnsupportedSqlStructure",

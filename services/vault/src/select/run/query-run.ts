@@ -136,6 +136,9 @@ export class QueryRun {
 function createScope(query: Query, reader: RowReader, nowMs: number): Scope {
   return {
     bindColumn: (column) => reader.bindValue(stripRowName(query, column.path), column),
+    bindInteger: (column) => reader.bindInteger?.(stripRowName(query, column.path), column),
+    bindEquals: (column, text) =>
+      reader.bindEquals?.(stripRowName(query, column.path), column, text),
     bindAggregate: () => {
       throw new SelectError("UnsupportedSqlOperation", "Aggregates cannot be nested.");
     },
