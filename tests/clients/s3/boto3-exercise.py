@@ -1,4 +1,6 @@
 """Exercises the store at argv[1] with boto3 in the bucket argv[2]; ends with an exception where something is wrong."""
+import bz2
+import gzip
 import io
 import os
 import sys
@@ -81,6 +83,28 @@ secret = os.urandom(32)
 s3.put_object(Bucket=bucket, Key="sealed", Body=b"secret", SSECustomerAlgorithm="AES256", SSECustomerKey=secret)
 assert s3.get_object(Bucket=bucket, Key="sealed", SSECustomerAlgorithm="AES256", SSECustomerKey=secret)["Body"].read() == b"secret"
 assert code_of(s3.get_object, Bucket=bucket, Key="sealed") == "InvalidRequest"
+
+
+
+def select(key, expression, source, output={"JSON": {}}):
+    answer = s3.select_object_content(Bucket=bucket, Key=key, ExpressionType="SQL", Expression=expression, InputSerialization=source, OutputSerialization=output)
+    events = list(answer["Payload"])
+    assert "Stats" in events[-2] and "End" in events[-1], events
+    return b"".join(event["Records"]["Payload"] for event in events if "Records" in event)
+
+
+table = b"id,name\n" + b"".join(b"%d,name %d\n" % (n, n % 7) for n in range(5000))
+ids = [n for n in range(5000) if n % 7 == 3]
+for name, data, more in (("csv", table, {}), ("csv.gz", gzip.compress(table), {"CompressionType": "GZIP"}), ("csv.bz2", bz2.compress(table), {"CompressionType": "BZIP2"})):
+    s3.put_object(Bucket=bucket, Key=name, Body=data)
+    source = {"CSV": {"FileHeaderInfo": "USE"}, **more}
+    assert select(name, "SELECT COUNT(*) AS n, SUM(CAST(s.id AS INT)) AS sum FROM s3object s WHERE s.name LIKE '%3'", source) == b'{"n":%d,"sum":%d}\n' % (len(ids), sum(ids))
+    assert select(name, "SELECT * FROM s3object s LIMIT 1", source, {"CSV": {"QuoteFields": "ALWAYS"}}) == b'"0","name 0"\n'
+s3.put_object(Bucket=bucket, Key="lines", Body=b'{"a":{"b":[1,2.50]}}\n{"a":null}\n')
+assert select("lines", "SELECT s.a.b[1] AS x FROM s3object s", {"JSON": {"Type": "LINES"}}) == b'{"x":2.50}\n{}\n'
+s3.put_object(Bucket=bucket, Key="document", Body=b'{"rows":[{"id":1},{"id":2}]}')
+assert select("document", "SELECT r.id FROM s3object[*].rows[*] r WHERE r.id > 1", {"JSON": {"Type": "DOCUMENT"}}) == b'{"id":2}\n'
+assert code_of(select, key="csv", expression="SELECT FROM s3object", source={"CSV": {}}) == "ParseEmptySelect"
 
 s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
 first = s3.put_object(Bucket=bucket, Key="v", Body=b"1")["VersionId"]

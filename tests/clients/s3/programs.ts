@@ -4,7 +4,13 @@ import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { vaultRoot } from "../../../services/vault/test/serving/staged-vault.ts";
-import { assertSameTree, readVersionOf, runProgram, type RealS3Client } from "./client.ts";
+import {
+  assertSameTree,
+  readVersionOf,
+  runProgram,
+  type RealS3Client,
+  type S3Scene,
+} from "./client.ts";
 
 const PYTHON = "/usr/bin/python3";
 const RUBY = "/usr/bin/ruby";
@@ -18,7 +24,7 @@ const boto3: RealS3Client = {
   package: { registry: "Debian", name: "python3-boto3" },
   readVersion: () => readVersionOf(PYTHON, [BOTO3_SCRIPT, "version"], /^(\S+)/),
   shows:
-    "objects with metadata and tags, ranges, multipart in both directions, copy, presigned URLs, POST forms, SSE-C, versions, lifecycle, CORS, batch deletion",
+    "objects with metadata and tags, ranges, multipart in both directions, copy, presigned URLs, POST forms, SSE-C, SelectObjectContent, versions, lifecycle, CORS, batch deletion",
   exercise: async (scene) => {
     await runProgram(scene, PYTHON, [BOTO3_SCRIPT, scene.vault.url, scene.bucket]);
   },
@@ -39,7 +45,8 @@ const awsCli: RealS3Client = {
   name: "AWS CLI",
   package: { registry: "Debian", name: "awscli" },
   readVersion: () => readVersionOf(AWS, ["--version"], /aws-cli\/(\S+)/),
-  shows: "`s3 sync` in both directions, multipart, `ls`, `mv`, `sync --delete`, `rb --force`",
+  shows:
+    "`s3 sync` in both directions, multipart, `ls`, `mv`, `sync --delete`, `select-object-content`, `rb --force`",
   async exercise(scene) {
     const aws = (...args: string[]) =>
       runProgram(scene, AWS, ["--endpoint-url", scene.vault.url, "s3", ...args]);
@@ -56,9 +63,37 @@ const awsCli: RealS3Client = {
     assert.equal(actions.length, 2, "only what was moved is carried anew");
     assert.match(synced, /^delete: .*moved\.bin$/m);
     assert.match(synced, /^upload: .*large\.bin$/m);
+    await selectRecords(scene);
     assert.match(await aws("rb", "--force", `s3://${scene.bucket}`), /^remove_bucket: /m);
   },
 };
+
+async function selectRecords(scene: S3Scene): Promise<void> {
+  const table = join(scene.folder, "table.csv");
+  const answer = join(scene.folder, "answer.json");
+  writeFileSync(table, "id;name\n1;Ann\n2;Bob\n");
+  const { url } = scene.vault;
+  await runProgram(scene, AWS, [
+    "--endpoint-url",
+    url,
+    "s3",
+    "cp",
+    table,
+    `s3://${scene.bucket}/t`,
+  ]);
+  const options = {
+    bucket: scene.bucket,
+    key: "t",
+    "expression-type": "SQL",
+    expression: "SELECT s.name FROM S3Object s WHERE s.id = 2",
+    "input-serialization": '{"CSV":{"FileHeaderInfo":"USE","FieldDelimiter":";"}}',
+    "output-serialization": '{"JSON":{}}',
+  };
+  const values = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);
+  const command = ["--endpoint-url", url, "s3api", "select-object-content"];
+  await runProgram(scene, AWS, [...command, ...values, answer]);
+  assert.equal(readFileSync(answer, "utf8"), '{"name":"Bob"}\n');
+}
 
 const s3cmd: RealS3Client = {
   name: "s3cmd",

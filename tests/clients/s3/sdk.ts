@@ -14,6 +14,7 @@ import {
   PutBucketVersioningCommand,
   PutObjectCommand,
   S3Client,
+  SelectObjectContentCommand,
   S3ServiceException,
   paginateListObjectsV2,
 } from "@aws-sdk/client-s3";
@@ -98,6 +99,31 @@ async function listAndDelete(client: S3Client, Bucket: string): Promise<void> {
   assert.equal(deleted.Errors, undefined);
 }
 
+async function selectRecords(client: S3Client, Bucket: string): Promise<void> {
+  const rows = Array.from({ length: 50_000 }, (_, id) => `{"id":${id},"tag":"${id % 3}"}\n`);
+  await client.send(new PutObjectCommand({ Bucket, Key: "rows", Body: rows.join("") }));
+  const { Payload } = await client.send(
+    new SelectObjectContentCommand({
+      Bucket,
+      Key: "rows",
+      ExpressionType: "SQL",
+      Expression: "SELECT s.id FROM S3Object s WHERE s.tag = '1'",
+      InputSerialization: { JSON: { Type: "LINES" } },
+      OutputSerialization: { CSV: {} },
+      RequestProgress: { Enabled: true },
+    }),
+  );
+  let text = "";
+  let scanned: number | undefined;
+  for await (const { Records, Stats } of Payload!) {
+    text += Buffer.from(Records?.Payload ?? []).toString();
+    scanned = Stats?.Details?.BytesScanned ?? scanned;
+  }
+  const wanted = Array.from({ length: 50_000 }, (_, id) => id).filter((id) => id % 3 === 1);
+  assert.equal(text, `${wanted.join("\n")}\n`);
+  assert.equal(scanned, rows.join("").length);
+}
+
 /** The AWS SDK for JavaScript, version 3. */
 export const sdk: RealS3Client = {
   name: "AWS SDK for JavaScript",
@@ -105,7 +131,7 @@ export const sdk: RealS3Client = {
   readVersion: () =>
     `client-s3 ${readPackageVersion("@aws-sdk/client-s3")}, lib-storage ${readPackageVersion("@aws-sdk/lib-storage")}`,
   shows:
-    "default and explicitly chosen checksums in trailers, multipart upload of a stream of unknown length, conditional requests, GetObjectAttributes, paginated listings, batch deletion",
+    "default and explicitly chosen checksums in trailers, multipart upload of a stream of unknown length, conditional requests, GetObjectAttributes, SelectObjectContent, paginated listings, batch deletion",
   async exercise(scene) {
     const client = new S3Client({
       endpoint: scene.vault.url,
@@ -118,6 +144,7 @@ export const sdk: RealS3Client = {
       await uploadStream(client, scene);
       await leaveAndAbort(client, scene.bucket);
       await listAndDelete(client, scene.bucket);
+      await selectRecords(client, scene.bucket);
       await client.send(
         new PutBucketVersioningCommand({
           Bucket: scene.bucket,
