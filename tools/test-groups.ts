@@ -12,6 +12,8 @@ const MEMBER_WALL_S_MAX = 12;
 const GROUP_WALL_S_MAX = 45;
 /** Real time of sockets: the tests of these packages disturb each other in one process. */
 const BY_THE_CLOCK = /^(?:packages\/http1|services\/tunnel)\//;
+/** The program of a process: a service that is declared in it is the one that these tests run. */
+const OF_PROGRAMS = /^packages\/service\/test\/platform\//;
 /** A group that hangs must not hold a run: its files run again one by one. */
 const GROUP_TIMEOUT_MS = 240_000;
 /** Hooks at the top of a file run for all files of its process, and these change or measure the process. */
@@ -60,6 +62,7 @@ function isSmall(
   return (
     Object.keys(env).length === 0 &&
     !BY_THE_CLOCK.test(file) &&
+    !OF_PROGRAMS.test(file) &&
     !DATA_SUITES.test(file) &&
     !WHOLE_PROCESS.test(read(file))
   );
