@@ -4,8 +4,8 @@ import type { TestPlan } from "./test-plan.ts";
 
 /** Files at the same time, however little they do: each has processes and ports. */
 const RUNNING_MAX = 8;
-/** Recorded loads are means, and those of files that waited for a core: with the cores' number alone, cores would be idle. */
-const LOAD_PER_CORE = 1.45;
+/** Recorded loads are means: with the cores' number alone, cores would be idle while several files wait. */
+const LOAD_PER_CORE = 1.25;
 /** Load of a file without a record: one file more than cores, since tests often wait. */
 const LOAD_UNKNOWN = 0.75;
 /** Files that mostly wait are not free: each starts processes. */
