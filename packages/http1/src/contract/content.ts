@@ -84,6 +84,11 @@ export interface ContentOutput {
   pause(): void;
   /** Continues after `pause`. */
   resume(): void;
+  /**
+   * Adds filters behind the last one, for a filter that changes the head before it passes anything on: those behind it are
+   * chosen by the changed head.
+   */
+  append(filters: readonly ContentFilter[]): void;
   /** Fails the request after an asynchronous error. */
   fail(error: unknown): void;
 }

@@ -67,8 +67,8 @@ export function readDraft(
 export class FilteredContent<U> {
   readonly #exchange: ForwardClient<U>;
   readonly #draft: ResponseDraft;
-  readonly #filters: readonly ContentFilter[];
-  readonly #outputs: readonly ContentOutput[];
+  readonly #filters: ContentFilter[];
+  readonly #outputs: ContentOutput[];
   readonly #owner: FilteredOwner;
   readonly #upstreamStatus: number;
   readonly #pausedFilters = new Set<number>();
@@ -94,7 +94,7 @@ export class FilteredContent<U> {
   ) {
     this.#exchange = exchange;
     this.#draft = draft;
-    this.#filters = filters;
+    this.#filters = [...filters];
     this.#owner = owner;
     this.#upstreamStatus = draft.status;
     this.#outputs = filters.map((_, index) => this.#createOutput(index));
@@ -167,6 +167,12 @@ export class FilteredContent<U> {
       resume: () => {
         if (!this.#pausedFilters.delete(index) || this.#isOver || this.isPaused) return;
         this.#owner.releaseSource();
+      },
+      append: (more) => {
+        for (const filter of more) {
+          this.#outputs.push(this.#createOutput(this.#filters.length));
+          this.#filters.push(filter);
+        }
       },
       fail: (error) => {
         if (!this.#isOver) this.#owner.onFilterFault(error);

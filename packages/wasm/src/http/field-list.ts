@@ -3,11 +3,11 @@
 /** Fields in order. Values are latin1: one character for each byte. Names keep their case and are compared without it. */
 export class FieldList {
   /** Name in lower case, name as sent, value. */
-  #entries: [key: string, name: string, value: string][];
+  readonly #entries: [key: string, name: string, value: string][];
   #isChanged = false;
 
   constructor(fields: Iterable<readonly [name: string, value: string]> = []) {
-    this.#entries = Array.from(fields, ([name, value]) => [name.toLowerCase(), name, value]);
+    this.#entries = Array.from(fields, ([name, value]) => [toKey(name), name, value]);
   }
 
   /** True once a field was set, added or removed. */
@@ -31,7 +31,7 @@ export class FieldList {
 
   /** The values of all lines with this name. */
   listValues(name: string): string[] {
-    const key = name.toLowerCase();
+    const key = toKey(name);
     const values: string[] = [];
     for (const entry of this.#entries) if (entry[0] === key) values.push(entry[2]);
     return values;
@@ -39,27 +39,43 @@ export class FieldList {
 
   /** Replaces all lines with this name, in the place of the first. */
   set(name: string, value: string): void {
-    const key = name.toLowerCase();
-    const at = this.#entries.findIndex((entry) => entry[0] === key);
+    const key = toKey(name);
+    const entries = this.#entries;
     this.#isChanged = true;
-    if (at === -1) {
-      this.#entries.push([key, name, value]);
-      return;
+    let at = -1;
+    for (let index = 0; index < entries.length; index++) {
+      if (entries[index]![0] !== key) continue;
+      if (at === -1) at = index;
+      else entries.splice(index--, 1);
     }
-    this.#entries[at] = [key, name, value];
-    this.#entries = this.#entries.filter((entry, index) => index === at || entry[0] !== key);
+    if (at === -1) entries.push([key, name, value]);
+    else entries[at] = [key, name, value];
   }
 
   add(name: string, value: string): void {
     this.#isChanged = true;
-    this.#entries.push([name.toLowerCase(), name, value]);
+    this.#entries.push([toKey(name), name, value]);
   }
 
   remove(name: string): void {
-    const key = name.toLowerCase();
-    const kept = this.#entries.filter((entry) => entry[0] !== key);
-    if (kept.length === this.#entries.length) return;
-    this.#isChanged = true;
-    this.#entries = kept;
+    const key = toKey(name);
+    for (let index = this.#entries.length - 1; index >= 0; index--) {
+      if (this.#entries[index]![0] !== key) continue;
+      this.#isChanged = true;
+      this.#entries.splice(index, 1);
+    }
   }
+}
+
+/** Names in lower case: guests use few names, again and again. */
+const KEYS = new Map<string, string>();
+const KEYS_MAX = 1_000;
+
+function toKey(name: string): string {
+  const known = KEYS.get(name);
+  if (known !== undefined) return known;
+  const key = name.toLowerCase();
+  if (KEYS.size >= KEYS_MAX) KEYS.clear();
+  KEYS.set(name, key);
+  return key;
 }

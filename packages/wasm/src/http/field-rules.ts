@@ -25,15 +25,22 @@ const UNCHANGEABLE: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-/** True for fields that belong to the framing of a message or to one connection. */
+/** Names that have been checked: guests use few names, again and again. */
+const CHECKED = new Map<string, boolean>();
+const CHECKED_MAX = 1_000;
+
+/** True for fields that belong to the framing of a message or to one connection; the name has been checked. */
 export function isUnchangeable(name: string): boolean {
-  return UNCHANGEABLE.has(name.toLowerCase());
+  return CHECKED.get(name) ?? UNCHANGEABLE.has(name.toLowerCase());
 }
 
 /** Throws `trapped` for a name that no field can have. */
 export function checkFieldName(name: string): void {
+  if (CHECKED.has(name)) return;
   if (name.length > NAME_BYTES_MAX || !TOKEN.test(name))
     throw new GuestError("trapped", "The guest passed a field name that is not a token.");
+  if (CHECKED.size >= CHECKED_MAX) CHECKED.clear();
+  CHECKED.set(name, UNCHANGEABLE.has(name.toLowerCase()));
 }
 
 /** Throws `trapped` for a value that no field can have, and for one more field than a message may have. */

@@ -1,7 +1,6 @@
 // HTTP guests on the calling thread: modules of the http-wasm ABI whose instructions are counted.
 export { GuestError, type GuestErrorCode } from "../errors.ts";
 export { FieldList } from "./field-list.ts";
-export { isUnchangeable } from "./field-rules.ts";
 export { GuestInstances, GuestMemoryBudget } from "./guest-instances.ts";
 export type { GuestEnvironment, GuestMessages, GuestVerdict } from "./guest-messages.ts";
 export { Feature, LogLevel } from "./http-abi.ts";

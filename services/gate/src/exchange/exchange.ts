@@ -201,6 +201,12 @@ export class RequestState {
   }
 }
 
+/** A filter that changes the head later: only then the steps behind it choose their filters. */
+export interface DeferringFilter extends ContentFilter {
+  /** `choose` returns the filters of the other steps, undefined if one of them has answered instead. */
+  defer(choose: () => readonly ContentFilter[] | undefined): void;
+}
+
 /** An active or draining route. Created by `compileRoute`. */
 export interface CompiledRoute {
   readonly key: RouteKey;
@@ -292,10 +298,25 @@ export class RouteSteps implements ResponseFilter<GateExchange> {
     draft: ResponseDraft,
     head: ResponseHead,
   ): readonly ContentFilter[] {
+    return this.#chooseFilters(exchange, draft, head, 0) ?? [];
+  }
+
+  /** The filters of the steps from `from` on; undefined if one of them answers instead. */
+  #chooseFilters(
+    exchange: GateExchange,
+    draft: ResponseDraft,
+    head: ResponseHead,
+    from: number,
+  ): ContentFilter[] | undefined {
     const filters: ContentFilter[] = [];
-    for (const step of this.#filters) {
-      filters.push(...step.filterResponse!(exchange, draft, head));
-      if (exchange.answered) return [];
+    for (let at = from; at < this.#filters.length; at++) {
+      const chosen = this.#filters[at]!.filterResponse!(exchange, draft, head);
+      if (exchange.answered) return undefined;
+      filters.push(...chosen);
+      const last = chosen.at(-1);
+      if (last === undefined || !("defer" in last)) continue;
+      (last as DeferringFilter).defer(() => this.#chooseFilters(exchange, draft, head, at + 1));
+      break;
     }
     return filters;
   }

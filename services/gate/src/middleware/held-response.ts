@@ -1,5 +1,6 @@
 // Filters of responses whose head waits for a guest.
 import type { ContentFilter, ContentOutput, ResponseDraft } from "@platform/http1";
+import type { DeferringFilter } from "../exchange/exchange.ts";
 import { RESPONSE_BYTES_MAX } from "./request-messages.ts";
 
 const HELD_MS_MAX = 30_000;
@@ -42,7 +43,7 @@ export class ReplacedContent implements ContentFilter {
 }
 
 /** Holds a response until its guest has ended. */
-export class HeldResponse implements ContentFilter {
+export class HeldResponse implements DeferringFilter {
   readonly #options: HeldResponseOptions;
   readonly #timer: NodeJS.Timeout;
   #pieces: Buffer[] = [];
@@ -51,6 +52,7 @@ export class HeldResponse implements ContentFilter {
   #isPaused = false;
   #hasEnded = false;
   #isOver = false;
+  #choose: (() => readonly ContentFilter[] | undefined) | undefined;
   /** The guest has ended: content passes this filter, or as it is. */
   #next: ContentFilter | "pass" | undefined;
 
@@ -63,15 +65,19 @@ export class HeldResponse implements ContentFilter {
   }
 
   get holdsHead(): boolean {
-    if (this.#next === undefined) return true;
+    if (this.#next === undefined || this.#choose !== undefined) return true;
     return this.#next !== "pass" && this.#next.holdsHead === true;
+  }
+
+  defer(choose: () => readonly ContentFilter[] | undefined): void {
+    this.#choose = choose;
   }
 
   onBytes(bytes: Buffer, output: ContentOutput): void {
     this.#output = output;
     if (this.#isOver) return;
     if (this.#next !== undefined) {
-      this.#pass(bytes, output);
+      if (this.#appendRest(output)) this.#pass(bytes, output);
       return;
     }
     this.#bytes += bytes.length;
@@ -89,8 +95,9 @@ export class HeldResponse implements ContentFilter {
     this.#output = output;
     this.#hasEnded = true;
     if (this.#isOver) return;
-    if (this.#next !== undefined) this.#end(output);
-    else if (this.#options.ends) {
+    if (this.#next !== undefined) {
+      if (this.#appendRest(output)) this.#end(output);
+    } else if (this.#options.ends) {
       const content = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces);
       this.#pieces = [];
       this.#options.onContent?.(content);
@@ -111,7 +118,7 @@ export class HeldResponse implements ContentFilter {
     if (this.#isOver) return;
     this.#close();
     const replaced = new ReplacedContent(content, draft);
-    replaced.onEnd(this.#output!);
+    if (this.#appendRest(this.#output!)) replaced.onEnd(this.#output!);
   }
 
   /** Continues with the content that waits: through `filter`, or as it is. */
@@ -120,10 +127,25 @@ export class HeldResponse implements ContentFilter {
     clearTimeout(this.#timer);
     this.#next = filter ?? "pass";
     const output = this.#output;
-    if (output === undefined) return;
+    if (output === undefined || !this.#appendRest(output)) return;
     for (const piece of this.#pieces.splice(0)) this.#pass(piece, output);
     if (this.#hasEnded) this.#end(output);
     else if (this.#isPaused) output.resume();
+  }
+
+  // The steps behind choose by the head that the guest has made; false if one of them has answered instead.
+  #appendRest(output: ContentOutput): boolean {
+    const choose = this.#choose;
+    this.#choose = undefined;
+    if (choose === undefined) return true;
+    if (this.#next instanceof HeldResponse) {
+      this.#next.defer(choose);
+      return true;
+    }
+    const rest = choose();
+    if (rest === undefined) this.#close();
+    else output.append(rest);
+    return rest !== undefined;
   }
 
   #pass(bytes: Buffer, output: ContentOutput): void {
