@@ -66,16 +66,21 @@ async function answer({
     });
     post({ type: "done", stats });
   } catch (error) {
-    const isOwn = error instanceof SelectError;
-    const code = isOwn ? error.code : "InternalError";
-    const place = isOwn ? error.place : undefined;
-    const message = isOwn
-      ? error.message
-      : error instanceof Error
-        ? (error.stack ?? error.message)
-        : String(error);
-    post({ type: "failed", code, message, place });
+    post(describeFailure(error));
   }
+}
+
+function describeFailure(error: unknown): Extract<ThreadResponse, { type: "failed" }> {
+  if (error instanceof SelectError) {
+    const { code, message, place } = error;
+    return { type: "failed", code, message, place };
+  }
+  if (error instanceof RangeError) {
+    const message = "The question needs too much memory, or values are nested too deeply.";
+    return { type: "failed", code: "QueryLimitExceeded", message, place: undefined };
+  }
+  const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { type: "failed", code: "InternalError", message, place: undefined };
 }
 
 port.on("message", (message: ThreadRequest) => {

@@ -59,7 +59,7 @@ const row = fc.record<Row>({
   b: fc.boolean(),
 });
 
-/** How columns are named in each language: CSV has texts, which are converted where they are used. */
+/** Names of columns in each language: CSV has texts, which are converted where they are used. */
 interface Columns {
   readonly here: (name: keyof Row) => string;
   readonly duck: (name: keyof Row) => string;
@@ -67,104 +67,109 @@ interface Columns {
 
 /** A part of a question in both languages. */
 type Both = readonly [here: string, duck: string];
+type Part = fc.Arbitrary<Both>;
 
+/** Expressions of each type, which contain each other. */
+interface Expressions {
+  number: Both;
+  text: Both;
+  condition: Both;
+}
+
+interface Grammar {
+  readonly number: Part;
+  readonly texts: Part;
+  readonly condition: Part;
+  readonly column: (...names: (keyof Row)[]) => Part;
+}
+
+const literal: Part = fc.integer({ min: -20, max: 20 }).map((n) => same(String(n)));
 const quote = (value: string): string => `'${value.replaceAll("'", "''")}'`;
 
-function createExpressions({ here, duck: there }: Columns) {
-  const column = (...names: (keyof Row)[]) =>
-    fc.constantFrom(...names).map((name): Both => [here(name), there(name)]);
-  const same = (value: string): Both => [value, value];
-  const join2 =
-    (operator: string) =>
-    ([[a, c], [b, d]]: readonly [Both, Both]): Both => [
-      `(${a} ${operator} ${b})`,
-      `(${c} ${operator} ${d})`,
-    ];
-  const call =
-    (name: string, ...more: string[]) =>
-    ([a, b]: Both): Both => [
-      `${name}(${[a, ...more].join(", ")})`,
-      `${name}(${[b, ...more].join(", ")})`,
-    ];
-  return fc.letrec<{ number: Both; text: Both; condition: Both }>((tie) => {
-    const {
-      number,
-      text: texts,
-      condition,
-    } = {
-      number: tie("number"),
-      text: tie("text"),
-      condition: tie("condition"),
+function same(value: string): Both {
+  return [value, value];
+}
+
+/** Writes a part around others, in each language. */
+function write(template: (...parts: string[]) => string, ...parts: readonly Both[]): Both {
+  return [template(...parts.map(([here]) => here)), template(...parts.map(([, there]) => there))];
+}
+
+function combine(operator: string, left: Part, right: Part): Part {
+  return fc.tuple(left, right).map((both) => write((a, b) => `(${a} ${operator} ${b})`, ...both));
+}
+
+function createNumbers({ number, texts, condition, column }: Grammar): Part {
+  return fc.oneof(
+    { maxDepth: 3, withCrossShrink: true },
+    column("i", "d"),
+    literal,
+    combine("+", number, number),
+    combine("-", number, number),
+    combine("*", number, literal),
+    texts.map(([here, there]): Both => [`CHAR_LENGTH(${here})`, `length(${there})`]),
+    fc.tuple(number, number).map((both) => write((a, b) => `COALESCE(${a}, ${b})`, ...both)),
+    fc.tuple(number, literal).map((both) => write((a, b) => `NULLIF(${a}, ${b})`, ...both)),
+    fc
+      .tuple(condition, number, number)
+      .map((all) => write((a, b, c) => `CASE WHEN ${a} THEN ${b} ELSE ${c} END`, ...all)),
+  );
+}
+
+function createTexts({ texts, column }: Grammar): Part {
+  const range = fc.tuple(fc.integer({ min: 1, max: 4 }), fc.integer({ min: 0, max: 4 }));
+  return fc.oneof(
+    { maxDepth: 2, withCrossShrink: true },
+    column("s", "t"),
+    text.map((value) => same(quote(`z${value}`))),
+    ...["UPPER", "LOWER", "TRIM"].map((name) =>
+      texts.map((one) => write((a) => `${name}(${a})`, one)),
+    ),
+    fc
+      .tuple(texts, range)
+      .map(([one, [from, count]]) => write((a) => `SUBSTRING(${a}, ${from}, ${count})`, one)),
+    combine("||", texts, texts),
+  );
+}
+
+function createConditions({ number, texts, condition, column }: Grammar): Part {
+  const items = fc.array(literal, { minLength: 1, maxLength: 10 });
+  return fc.oneof(
+    { maxDepth: 3, withCrossShrink: true },
+    ...["=", "<>", "<", "<=", ">", ">="].flatMap((operator) => [
+      combine(operator, number, number),
+      combine(operator, texts, texts),
+    ]),
+    column("b"),
+    combine("AND", condition, condition),
+    combine("OR", condition, condition),
+    condition.map((one) => write((a) => `(NOT ${a})`, one)),
+    fc
+      .tuple(texts, text)
+      .map(([one, pattern]) => write((a) => `(${a} LIKE ${quote(pattern)})`, one)),
+    fc
+      .tuple(number, literal, literal)
+      .map((all) => write((a, low, high) => `(${a} BETWEEN ${low} AND ${high})`, ...all)),
+    fc
+      .tuple(number, items)
+      .map(([one, list]) => write((a, ...rest) => `(${a} IN (${rest.join(", ")}))`, one, ...list)),
+    column("i", "t").map((one) => write((a) => `(${a} IS NULL)`, one)),
+  );
+}
+
+function createExpressions({ here, duck: there }: Columns): { [Type in keyof Expressions]: Part } {
+  return fc.letrec<Expressions>((tie) => {
+    const grammar: Grammar = {
+      number: tie("number") as Part,
+      texts: tie("text") as Part,
+      condition: tie("condition") as Part,
+      column: (...names) =>
+        fc.constantFrom(...names).map((name): Both => [here(name), there(name)]),
     };
-    const literal = fc.integer({ min: -20, max: 20 }).map((n) => same(String(n)));
-    const comparison = fc.constantFrom("=", "<>", "<", "<=", ">", ">=");
     return {
-      number: fc.oneof(
-        { maxDepth: 3, withCrossShrink: true },
-        column("i", "d"),
-        literal,
-        fc.tuple(number, number).map(join2("+")),
-        fc.tuple(number, number).map(join2("-")),
-        fc.tuple(number, literal).map(join2("*")),
-        texts
-          .map(call("CHAR_LENGTH"))
-          .map(([a, b]): Both => [a, b.replace("CHAR_LENGTH", "length")]),
-        fc
-          .tuple(number, number)
-          .map(([[a, c], [b, d]]): Both => [`COALESCE(${a}, ${b})`, `COALESCE(${c}, ${d})`]),
-        fc
-          .tuple(number, literal)
-          .map(([[a, c], [b]]): Both => [`NULLIF(${a}, ${b})`, `NULLIF(${c}, ${b})`]),
-        fc
-          .tuple(condition, number, number)
-          .map(([[a, d], [b, e], [c, f]]): Both => [
-            `CASE WHEN ${a} THEN ${b} ELSE ${c} END`,
-            `CASE WHEN ${d} THEN ${e} ELSE ${f} END`,
-          ]),
-      ),
-      text: fc.oneof(
-        { maxDepth: 2, withCrossShrink: true },
-        column("s", "t"),
-        text.map((value) => same(quote(`z${value}`))),
-        texts.map(call("UPPER")),
-        texts.map(call("LOWER")),
-        texts.map(call("TRIM")),
-        fc
-          .tuple(texts, fc.integer({ min: 1, max: 4 }), fc.integer({ min: 0, max: 4 }))
-          .map(([[a, b], from, count]): Both => [
-            `SUBSTRING(${a}, ${from}, ${count})`,
-            `SUBSTRING(${b}, ${from}, ${count})`,
-          ]),
-        fc.tuple(texts, texts).map(join2("||")),
-      ),
-      condition: fc.oneof(
-        { maxDepth: 3, withCrossShrink: true },
-        fc.tuple(comparison, number, number).map(([operator, a, b]) => join2(operator)([a, b])),
-        fc.tuple(comparison, texts, texts).map(([operator, a, b]) => join2(operator)([a, b])),
-        column("b"),
-        fc.tuple(condition, condition).map(join2("AND")),
-        fc.tuple(condition, condition).map(join2("OR")),
-        condition.map(([a, b]): Both => [`(NOT ${a})`, `(NOT ${b})`]),
-        fc
-          .tuple(texts, text)
-          .map(([[a, b], pattern]): Both => [
-            `(${a} LIKE ${quote(pattern)})`,
-            `(${b} LIKE ${quote(pattern)})`,
-          ]),
-        fc
-          .tuple(number, literal, literal)
-          .map(([[a, b], [low], [high]]): Both => [
-            `(${a} BETWEEN ${low} AND ${high})`,
-            `(${b} BETWEEN ${low} AND ${high})`,
-          ]),
-        fc
-          .tuple(number, fc.array(literal, { minLength: 1, maxLength: 10 }))
-          .map(([[a, b], items]): Both => {
-            const list = items.map(([one]) => one).join(", ");
-            return [`(${a} IN (${list}))`, `(${b} IN (${list}))`];
-          }),
-        column("i", "t").map(([a, b]): Both => [`(${a} IS NULL)`, `(${b} IS NULL)`]),
-      ),
+      number: createNumbers(grammar),
+      text: createTexts(grammar),
+      condition: createConditions(grammar),
     };
   });
 }
@@ -267,7 +272,7 @@ const FORMATS: Record<
     },
     input: CSV,
     encode: async (rows) => {
-      const field = (value: unknown): string =>
+      const field = (value: Row[keyof Row]): string =>
         value === null ? "" : `"${String(value).replaceAll('"', '""')}"`;
       const lines = rows.map(({ i, d, s, t, b }) => [i, d, s, t, b].map(field).join(","));
       return Buffer.from(`i,d,s,t,b\n${lines.join("\n")}\n`);

@@ -55,7 +55,7 @@ test("statistics are XML, errors are headers", () => {
     );
   }
   const error = encodeError("CastFailed", "é".repeat(10_000)).toString("latin1");
-  assert.match(error, /:error-code\x07\0\nCastFailed/);
-  assert.match(error, /:message-type\x07\0\x05error/);
-  assert.match(encodeContinuation().toString("latin1"), /:event-type\x07\0\x04Cont/);
+  assert.ok(error.includes(":error-code\x07\0\nCastFailed"));
+  assert.ok(error.includes(":message-type\x07\0\x05error"));
+  assert.ok(encodeContinuation().toString("latin1").includes(":event-type\x07\0\x04Cont"));
 });

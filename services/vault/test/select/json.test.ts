@@ -62,6 +62,9 @@ const BROKEN = [
   "{'a':1}",
   '{"a":1 "b":2}',
   "\u0000",
+  '"\\q"',
+  '"\\u12g4"',
+  '{"\\x":1}',
 ];
 for (const text of BROKEN) {
   test(`${JSON.stringify(text)} is JSONParsingError`, async () => {

@@ -16,6 +16,11 @@ const CLOSE_OBJECT = 0x7d;
 const IN_NUMBER = new Uint8Array(256);
 for (const character of "0123456789+-.eE") IN_NUMBER[character.charCodeAt(0)] = 1;
 
+const UNICODE_ESCAPE = 0x75;
+/** Characters that may follow a backslash, except `u`. */
+const ESCAPES = new Uint8Array(256);
+for (const character of '"\\/bfnrt') ESCAPES[character.charCodeAt(0)] = 1;
+
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 /** True for the open objects, false for the open lists; scans do not overlap. */
 const isObject = new Uint8Array(DEPTH_MAX + 1);
@@ -35,10 +40,27 @@ export function skipString(bytes: Buffer, at: number, end: number): number {
   for (at += 1; at < end; at += 1) {
     const byte = bytes[at]!;
     if (byte === QUOTE) return at + 1;
-    if (byte === BACKSLASH) at += 1;
-    else if (byte < 0x20) throw malformed("a control character in a string");
+    if (byte === BACKSLASH) {
+      at = skipEscape(bytes, at, end);
+      if (at < 0) return -1;
+    } else if (byte < 0x20) throw malformed("a control character in a string");
   }
   return -1;
+}
+
+// The last byte of the escape that begins at `at`; -1 if it is beyond `end`.
+function skipEscape(bytes: Buffer, at: number, end: number): number {
+  const letter = bytes[at + 1];
+  if (at + 1 >= end || letter === undefined) return -1;
+  if (letter !== UNICODE_ESCAPE) {
+    if (ESCAPES[letter] === 0) throw malformed("an unknown escape in a string");
+    return at + 1;
+  }
+  if (at + 5 >= end) return -1;
+  if (!/^[0-9a-fA-F]{4}$/.test(bytes.toString("latin1", at + 2, at + 6))) {
+    throw malformed("an escape without four hexadecimal digits");
+  }
+  return at + 5;
 }
 
 /**
