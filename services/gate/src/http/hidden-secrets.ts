@@ -10,12 +10,13 @@ type Values = Readonly<Record<string, string>>;
 
 /**
  * Hides values of request fields for the upstream, which clients never see, credentials in fixed responses, header values
- * of policies, and the queries of URLs that the gateway itself calls.
+ * of policies, settings of middleware, and the queries of URLs that the gateway itself calls.
  */
 export function hideSecrets(route: RouteConfig): RouteConfig {
   const { request_headers: request, response_headers: response, respond, policy, auth } = route;
   return {
     ...route,
+    ...(route.middleware_config === undefined ? {} : { middleware_config: REDACTED }),
     ...(request === undefined ? {} : { request_headers: changeValues(request, () => REDACTED) }),
     ...(response === undefined ? {} : { response_headers: changeValues(response, hideCredential) }),
     ...(respond?.headers === undefined

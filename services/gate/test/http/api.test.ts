@@ -731,13 +731,15 @@ test("readers see routes without values that can be secrets, and change nothing"
     response_headers: { set: { "X-Api-Key": "down-1", "X-Frame-Options": "DENY" } },
     policy: 'allow * /shop/* if header.X-Partner == "pass word"\ndeny * *',
     auth: { type: "forward", url: "http://guard/check?key=guard-1" },
+    middleware: "webhook",
+    middleware_config: { keys: ["hook-1"] },
   };
   const respond = {
     prefix: "/fixed",
     respond: { status: 200, headers: { "Set-Cookie": "a=cookie-1", "X-Note": "seen" } },
   };
   const { call } = await makeGate(context, { routes: [route, respond] });
-  const secrets = ["up-1", "up-2", "up-3", "down-1", "pass word", "guard-1", "cookie-1"];
+  const secrets = ["up-1", "up-2", "up-3", "down-1", "pass word", "guard-1", "cookie-1", "hook-1"];
   for (const path of [
     "/api/v1/routes",
     "/api/v1/admin/console/sync",
