@@ -18,6 +18,7 @@ import { GuestCounts } from "./guest-counts.ts";
 /** Lines that a guest may log in a second. */
 const LINES_PER_SECOND = 100;
 const REPORT_MS = 100;
+const SWEEP_MS = 1_000;
 
 /** Options of {@link GuestRegistry}. */
 export interface GuestRegistryOptions {
@@ -88,6 +89,7 @@ export class GuestRegistry {
   #limits: GuestLimits = { memoryBytes: 0, fuelPerCall: 0, logLevel: LogLevel.Info };
   #budget = new GuestMemoryBudget(0);
   #reporting: NodeJS.Timeout | undefined;
+  #sweeping: NodeJS.Timeout | undefined;
   /** Rises with each change: what bindings have found before is out of date. */
   generation = 0;
 
@@ -100,8 +102,11 @@ export class GuestRegistry {
     this.#bindings.add(binding);
   }
 
+  /** Removes a binding. Instances that no other binding uses are dropped soon: reloads close many bindings at once. */
   close(binding: GuestBinding): void {
     this.#bindings.delete(binding);
+    if (this.#sweeping === undefined)
+      this.#sweeping = setTimeout(() => this.#sweep(), SWEEP_MS).unref();
   }
 
   /** Sets the limits; new ones apply to new instances. */
@@ -175,6 +180,13 @@ export class GuestRegistry {
     for (const runtime of this.#runtimes.values())
       if (runtime.name === name) sum += runtime.instances.size;
     return sum;
+  }
+
+  #sweep(): void {
+    this.#sweeping = undefined;
+    const used = new Set([...this.#bindings].map((binding) => binding.find()));
+    this.#drop((runtime) => !used.has(runtime));
+    this.noteCall();
   }
 
   #drop(isDropped: (runtime: GuestRuntime) => boolean): void {
