@@ -16,8 +16,10 @@ export async function runReplay(
   printError: (text: string) => void,
 ): Promise<number> {
   const { log, target, middleware, shadow } = options;
-  if (shadow === (middleware !== undefined)) {
-    throw refuse("--shadow", "or --middleware is required, and not both");
+  if (middleware !== undefined && shadow)
+    throw refuse("--middleware", "is not allowed with --shadow");
+  if (middleware === undefined && !shadow) {
+    throw refuse("--shadow", "is required, or --middleware: it sends the requests to --target");
   }
   if (log === undefined) throw refuse("--log", "is required");
   if (middleware !== undefined) return runGuestReplay(log, middleware, options, print, printError);

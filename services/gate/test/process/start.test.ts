@@ -103,7 +103,7 @@ test("the commands answer without starting the gateway", async (context) => {
     run(["validate"], folder),
     run(["overlay", "show"], folder),
     run(["overlay", "clear"], folder),
-    run(["install", "a"]),
+    spawnGate(context, { runtime, args: ["install", "a"] }).ended,
   ]);
   assert.match(help.stdout, /validate[\s\S]*overlay show[\s\S]*--addr/);
   assert.deepEqual([version.code, version.stdout], [0, "platform-gate 1.0.0\n"]);
