@@ -12,6 +12,10 @@ export const UNTYPED: Readonly<Record<string, Readonly<Record<string, string>>>>
   "editor.md": { "code --install-extension": "requires Visual Studio Code" },
   "identity.md": { PLATFORM_AUTH_BRAND_NAME: "starts the service of the first block again" },
   "messaging.md": { '"message_id":"…"': "an acknowledgement of a message that a reader has" },
+  "middleware.md": {
+    "npm install assemblyscript": "installs a compiler from the registry",
+    "npx asc": "requires that compiler",
+  },
   "mqtt.md": { "messaging.example": "requires a name, and a certificate for it" },
   "operate.md": { "docker build": "requires Docker" },
   "several-nodes.md": {

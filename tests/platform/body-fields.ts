@@ -66,7 +66,7 @@ export const BODY_FIELDS: Readonly<Record<string, BodyFields>> = {
       "?": "JSON Schema: references to other documents are refused",
     },
     others: readFields(`
-      access_key cause cursor dlq_topic group group_name headers.* id ids[] key message_id messages[]?
+      access_key cause convert[].path cursor dlq_topic group group_name headers.* id ids[] key message_id messages[]?
       name password patch[].from patch[].path patch[].value payload producer_id
       rules[].topics secret_key to.time token topic username
     `),
