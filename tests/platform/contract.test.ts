@@ -196,7 +196,7 @@ async function createMessagingExamples(): Promise<Record<string, Example>> {
   });
   const ofTopic = { params: { topic: TOPIC, partition: 0, offset: 0 } };
   const ofGroup = { params: { group: GROUP } };
-  const paths = ["", "/schema", "/dlq", "/dlq/summary", "/messages"];
+  const paths = ["", "/schema", "/dlq", "/dlq/summary", "/messages", "/anomalies", "/dlq/triage"];
   return {
     ...Object.fromEntries(paths.map((path) => [`pulse /api/v1/topics/{topic}${path}`, ofTopic])),
     "pulse /api/v1/topics/{topic}/transform": ofTopic,
