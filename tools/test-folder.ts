@@ -6,8 +6,8 @@ import { DATA_SUITES } from "./rerun.ts";
 const MEMORY = "/dev/shm";
 /** Of the file system and of the machine: eight files at the same time, some of which write gigabytes. */
 const FREE_BYTES_MIN = 8 * 2 ** 30;
-/** Tests of what disks do keep a disk. */
-const OF_DISKS = /disk|drive|backup/;
+/** Tests of what disks do keep a disk, and so do those of an index whose writer is as fast as its disk. */
+const OF_DISKS = /disk|drive|backup|vault\/test\/index/;
 
 /** Memory and mounts of a machine, and its user's choice. */
 export interface Machine {
