@@ -21,6 +21,9 @@ const END_OF_BODY = 1n << 32n;
 const NO_BYTES = new Uint8Array(0);
 const UTF8 = new TextDecoder();
 
+/** A field that a guest changes: kind, then place and length of its name and of its value in the memory. */
+type FieldPlace = [kind: number, nameAt: number, nameLength: number, at: number, length: number];
+
 type Phase = "idle" | "start" | "request" | "response";
 
 /** The functions of module `http_handler`, and what the current request has asked of them. */
@@ -215,31 +218,11 @@ export class GuestHost {
         for (const { length } of values) this.charge(length / 16);
         return this.#memory.writeTexts(values, at, limit);
       },
-      set_header_value: (
-        kind: number,
-        nameAt: number,
-        nameLength: number,
-        at: number,
-        length: number,
-      ) => {
-        const fields = this.#openForChange(kind);
-        const name = this.#readName(nameAt, nameLength);
-        const value = this.#readText(at, length);
-        checkFieldValue(value, fields);
-        if (!this.#ignores(name)) fields.set(name, value);
+      set_header_value: (...place: FieldPlace) => {
+        this.#changeField(place, (fields, name, value) => fields.set(name, value));
       },
-      add_header_value: (
-        kind: number,
-        nameAt: number,
-        nameLength: number,
-        at: number,
-        length: number,
-      ) => {
-        const fields = this.#openForChange(kind);
-        const name = this.#readName(nameAt, nameLength);
-        const value = this.#readText(at, length);
-        checkFieldValue(value, fields);
-        if (!this.#ignores(name)) fields.add(name, value);
+      add_header_value: (...place: FieldPlace) => {
+        this.#changeField(place, (fields, name, value) => fields.add(name, value));
       },
       remove_header: (kind: number, nameAt: number, nameLength: number) => {
         const fields = this.#openForChange(kind);
@@ -247,6 +230,17 @@ export class GuestHost {
         if (!this.#ignores(name)) fields.remove(name);
       },
     };
+  }
+
+  #changeField(
+    [kind, nameAt, nameLength, at, length]: FieldPlace,
+    change: (fields: FieldList, name: string, value: string) => void,
+  ): void {
+    const fields = this.#openForChange(kind);
+    const name = this.#readName(nameAt, nameLength);
+    const value = this.#readText(at, length);
+    checkFieldValue(value, fields);
+    if (!this.#ignores(name)) change(fields, name, value);
   }
 
   #createBodies(): Record<string, (...args: never[]) => unknown> {

@@ -57,10 +57,9 @@ export class AnomalyLog {
 
   /**
    * Takes all findings of a sample of these kinds: new ones begin an anomaly, and those of before that are not among them end
-   * theirs. True if an anomaly began or ended.
+   * theirs.
    */
-  update(kinds: readonly AnomalyKind[], findings: readonly Finding[], nowMs: number): boolean {
-    let isChanged = false;
+  update(kinds: readonly AnomalyKind[], findings: readonly Finding[], nowMs: number): void {
     const lasting = new Map<string, Anomaly>();
     for (const anomaly of this.#anomalies) {
       if (anomaly.until === null && kinds.includes(anomaly.kind))
@@ -79,14 +78,9 @@ export class AnomalyLog {
         continue;
       }
       this.#anomalies.push({ id: this.#ids.uuid(), ...finding, until: null });
-      isChanged = true;
     }
-    for (const ended of lasting.values()) {
-      ended.until = nowMs;
-      isChanged = true;
-    }
+    for (const ended of lasting.values()) ended.until = nowMs;
     if (this.#anomalies.length > KEPT_MAX) this.#drop();
-    return isChanged;
   }
 
   /** The kinds of those that last. */

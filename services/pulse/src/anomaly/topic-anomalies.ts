@@ -40,23 +40,23 @@ export class TopicAnomalies {
     this.#log = new AnomalyLog(ids, data?.anomalies);
   }
 
-  /** Takes the rate of a sample, in messages per second. True if an anomaly began or ended. */
-  observeRate(perSecond: number, nowMs: number): boolean {
+  /** Takes the rate of a sample, in messages per second. */
+  observeRate(perSecond: number, nowMs: number): void {
     const departure = this.#rate.observe(perSecond, nowMs);
-    return this.#log.update(["rate_spike", "rate_drop"], describeRate(departure), nowMs);
+    this.#log.update(["rate_spike", "rate_drop"], describeRate(departure), nowMs);
   }
 
-  /** Takes payloads of a sample, at least one. True if an anomaly began or ended. */
-  observePayloads(payloads: readonly Buffer[], nowMs: number): boolean {
+  /** Takes payloads of a sample, at least one. */
+  observePayloads(payloads: readonly Buffer[], nowMs: number): void {
     const bytes = payloads.reduce((sum, { length }) => sum + length, 0) / payloads.length;
     const size = describeSize(this.#size.observe(bytes, nowMs));
     for (const payload of payloads) {
       if (payload.length <= PARSED_BYTES_MAX) this.#shape.observe(parse(payload));
     }
     const shape = this.#shape.judge(nowMs);
-    const isSizeChanged = this.#log.update(["size_spike"], size, nowMs);
+    this.#log.update(["size_spike"], size, nowMs);
     const kinds = ["field_missing", "field_new", "type_changed", "not_json"] as const;
-    return this.#log.update(kinds, shape, nowMs) || isSizeChanged;
+    this.#log.update(kinds, shape, nowMs);
   }
 
   /** The kinds of anomalies that last. */

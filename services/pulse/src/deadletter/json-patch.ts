@@ -92,7 +92,8 @@ function need(value: Json | undefined): Json {
   return value;
 }
 
-function readPointer(text: string): string[] {
+/** The parts of a JSON Pointer (RFC 6901). Throws for one that does not begin with `/`. */
+export function readPointer(text: string): string[] {
   if (text === "") return [];
   if (!text.startsWith("/")) throw new Error("invalid path");
   return text

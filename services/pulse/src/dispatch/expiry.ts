@@ -16,7 +16,8 @@ import type { Backlog } from "./backlog.ts";
  */
 
 /** The failure reason of expired messages. */
-const EXPIRED_REASON = "message TTL expired";
+/** Reason of dead letters that have expired. */
+export const EXPIRED_REASON = "message TTL expired";
 /** Maximum number of dead letters in one entry. */
 const EXPIRE_MAX = 500;
 const RETRY_MS = 1_000;

@@ -5,7 +5,7 @@ import {
   CONVERTED_TYPES,
   type LetterChange,
 } from "../deadletter/convert.ts";
-import { readValue, type Json } from "../deadletter/json-patch.ts";
+import { readPointer, readValue, type Json } from "../deadletter/json-patch.ts";
 import { compileSchema, type Breach, type CompiledSchema } from "../schema/schema.ts";
 import type { LetterTrial, TriedLetter } from "./letter-trial.ts";
 
@@ -97,10 +97,7 @@ export async function findStrictKeyword(
 
 function withoutKeyword(schema: CompiledSchema, pointer: string): Json | undefined {
   const document = structuredClone(schema.document) as { [name: string]: Json };
-  const parts = pointer
-    .slice(1)
-    .split("/")
-    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
+  const parts = readPointer(pointer);
   let parent: Json = document;
   for (const part of parts.slice(0, -1)) {
     if (typeof parent !== "object" || parent === null || !Object.hasOwn(parent, part))
@@ -222,10 +219,9 @@ function readSchemaProperties(schema: CompiledSchema, pointer: string): { [name:
   if (schema.kind === "map")
     return pointer === "" ? (schema.document as { [name: string]: Json }) : {};
   let at = schema.document as Json;
-  for (const part of pointer.split("/").slice(1)) {
+  for (const name of readPointer(pointer)) {
     if (!isObject(at)) return {};
     const properties = at["properties"];
-    const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
     const next =
       isObject(properties) && Object.hasOwn(properties, name) ? properties[name] : at["items"];
     if (next === undefined) return {};

@@ -9,6 +9,7 @@ import {
   readPayload,
 } from "../deadletter/dead-letter-queue.ts";
 import type { Json } from "../deadletter/json-patch.ts";
+import { EXPIRED_REASON } from "../dispatch/expiry.ts";
 import type { SharedSubscriptions } from "../dispatch/shared-subscriptions.ts";
 import type { Subscriptions } from "../dispatch/subscription.ts";
 import type { Schemas } from "../schema/schemas.ts";
@@ -35,7 +36,6 @@ const TIME_MS = 2_000;
 const ACCEPTED_MAX = 200;
 /** The shortest time to live that is suggested. */
 const TTL_MS_MIN = 60_000;
-const EXPIRED = "message TTL expired";
 const TRANSFORM_FAILED = "transform failed: ";
 const NOT_ACKNOWLEDGED = /^not acknowledged by the group ("(?:[^"\\]|\\.)*") in/;
 
@@ -179,7 +179,7 @@ export class Triage {
     if (cluster.reason.startsWith(TRANSFORM_FAILED)) return adviseOnTransform(tried);
     const [, group] = NOT_ACKNOWLEDGED.exec(letters[0]?.reason ?? "") ?? [];
     if (group !== undefined) return this.#adviseOnDeliveries(tried, group);
-    if (cluster.reason === EXPIRED) return this.#adviseOnTtl(tried);
+    if (cluster.reason === EXPIRED_REASON) return this.#adviseOnTtl(tried);
     return adviseOnRest(tried, "other");
   }
 

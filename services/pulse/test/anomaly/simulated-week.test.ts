@@ -1,6 +1,7 @@
 // A week of one topic, moved sample by sample: a daily rhythm with noise is usual, and each planted fault is found in a minute.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createRandom } from "@platform/testing/random";
 import type { AnomalyKind } from "../../src/anomaly/anomaly-log.ts";
 import { TopicAnomalies } from "../../src/anomaly/topic-anomalies.ts";
 
@@ -9,17 +10,6 @@ const DAY = 8_640;
 /** Messages are looked at in each of so many samples. */
 const LOOK_EVERY = Number(process.env["PLATFORM_ANOMALY_LOOK_EVERY"] ?? 60);
 const SEED = Number(process.env["PLATFORM_ANOMALY_SEED"] ?? 20_261);
-
-/** Numbers from 0 to below 1 (mulberry32). */
-function createRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 type Order = Record<string, unknown>;
 
