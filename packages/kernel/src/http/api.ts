@@ -7,6 +7,7 @@ import { PlatformError } from "../errors/index.ts";
 import { healthBody, type HealthAnswer } from "../health/index.ts";
 import { needScope } from "../identity/caller.ts";
 import { METRICS_CONTENT_TYPE } from "../metrics/index.ts";
+import { toLiveSecret } from "../secrets/index.ts";
 import type { ApiOptions } from "./api-options.ts";
 import { runInTrace } from "../trace/index.ts";
 import { createDirectDispatcher } from "./direct.ts";
@@ -219,7 +220,8 @@ function createOwnRoutes(
   page: Pick<DocsPage, "html" | "headers">,
 ): ApiRoute[] {
   const { health, metrics, docsAccess = DOCS_ACCESS } = options;
-  const { metricsAccess = METRICS_ACCESS } = options;
+  const { metricsAccess = METRICS_ACCESS, metricsToken } = options;
+  const token = metricsToken === undefined ? undefined : toLiveSecret(metricsToken);
   const probe = ({ status, body }: HealthAnswer) => new StatusAnswer(status, body);
   const own = { method: "GET", tag: "Operation" } as const;
   return [
@@ -246,7 +248,7 @@ function createOwnRoutes(
       path: "/metrics",
       summary: "Metrics in Prometheus text format",
       answer: bytes("text/plain"),
-      access: { local: true, token: options.metricsToken, otherwise: metricsAccess },
+      access: { local: true, token, otherwise: metricsAccess },
       handle: async () =>
         new Response(await metrics.render(), { headers: { "Content-Type": METRICS_CONTENT_TYPE } }),
     }),

@@ -4,7 +4,7 @@ import type { z } from "zod";
 import type { AnswerOf, Success } from "./answer.ts";
 import type { Caller } from "../identity/caller.ts";
 import type { Logger } from "../log/index.ts";
-import type { Secret } from "../secrets/index.ts";
+import type { LiveSecret } from "../secrets/index.ts";
 import type { Span } from "../trace/index.ts";
 
 /** Methods of operations. HEAD is derived from GET, OPTIONS from the methods of the path. */
@@ -30,7 +30,7 @@ type Requirement = readonly string[] | "caller" | "public" | "token";
 export interface LocalAccess {
   readonly local: true;
   /** Bearer token that is sufficient as well. */
-  readonly token?: Secret | undefined;
+  readonly token?: LiveSecret | undefined;
   readonly otherwise: "guarded" | ((caller: Caller) => void);
 }
 

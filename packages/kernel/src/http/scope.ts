@@ -4,7 +4,6 @@ import { getProblemHeaders, toPlatformError, toProblem } from "../errors/index.t
 import type { Caller } from "../identity/caller.ts";
 import type { Logger } from "../log/index.ts";
 import { createHttpMetrics } from "../metrics/index.ts";
-import { toLiveSecret } from "../secrets/index.ts";
 import { parseTraceContext, type Span } from "../trace/index.ts";
 import type { BodyReservation } from "./body-budget.ts";
 import type { ApiOptions, Guard } from "./api-options.ts";
@@ -98,7 +97,7 @@ function passesWithoutGuard({ token }: LocalAccess, { peer, headers }: GuardedRe
   if (checkLoopback({ peer, getHeader: (name) => headers.get(name) }).allowed) return true;
   const given = headers.get("authorization") ?? "";
   if (token === undefined || !given.startsWith(BEARER)) return false;
-  return toLiveSecret(token).accepts(given.slice(BEARER.length));
+  return token.accepts(given.slice(BEARER.length));
 }
 
 /** Starts to count the body of a request, if the API has a budget. */
