@@ -167,7 +167,12 @@ export class Anomalies {
     for (const [topic, watched] of this.#watched) {
       if (!watched.isUnsaved) continue;
       watched.isUnsaved = false;
-      const value = Buffer.from(JSON.stringify(watched.anomalies.store()));
+      const known = watched.anomalies.store();
+      let value = Buffer.from(JSON.stringify(known));
+      // The usual form takes half an hour to learn again, the list of anomalies is only history.
+      if (value.length > STORED_BYTES_MAX) {
+        value = Buffer.from(JSON.stringify({ ...known, anomalies: [] }));
+      }
       if (value.length > STORED_BYTES_MAX) continue;
       records.push(state.toPending(keyOf(topic), value));
       bytes += value.length;
