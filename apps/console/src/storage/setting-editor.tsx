@@ -44,8 +44,9 @@ export function SettingEditor(props: SettingEditorProps) {
           key={savedCount}
           {...props}
           stored={stored}
-          onSaved={() => {
-            void loaded.reload().then(() => setSavedCount((count) => count + 1));
+          replace={async () => {
+            await loaded.reload();
+            setSavedCount((count) => count + 1);
             props.onSaved();
           }}
           reload={() => void loaded.reload()}
@@ -61,7 +62,15 @@ interface Review {
   consequences: readonly Consequence[];
 }
 
-function Editor(props: SettingEditorProps & { stored: StoredSetting; reload: () => void }) {
+/** Properties of the text and its buttons. */
+interface EditorProps extends SettingEditorProps {
+  stored: StoredSetting;
+  reload: () => void;
+  /** Shows what is stored now in a new editor; what was begun in this one is gone then. */
+  replace: () => Promise<void>;
+}
+
+function Editor(props: EditorProps) {
   const { bucket, kind, denial, stored } = props;
   const before = stored.document === undefined ? "" : format(stored.document);
   const [started] = useState(before === "" ? format(kind.sample(bucket.name)) : before);
@@ -104,7 +113,8 @@ function Editor(props: SettingEditorProps & { stored: StoredSetting; reload: () 
     }
     release();
     say(t("Saved."));
-    props.onSaved();
+    // The dialog covers the editor until there is a new one.
+    await props.replace();
   };
   return (
     <div class="setting-editor">
