@@ -10,6 +10,11 @@ const STEPS: { name: string; command: string; args: string[] }[] = [
     args: ["--noEmit", "-p", "services/tunnel/src/inspect/assets"],
   },
   { name: "types of the console", command: "tsc", args: ["--noEmit", "-p", "apps/console"] },
+  {
+    name: "types of messaging's client",
+    command: "tsc",
+    args: ["--noEmit", "-p", "packages/pulse-client"],
+  },
   { name: "lint", command: "oxlint", args: ["--type-aware", "--deny-warnings"] },
   { name: "format", command: "oxfmt", args: ["--check", "."] },
   { name: "dead code", command: "knip", args: ["--no-progress", "--no-config-hints"] },

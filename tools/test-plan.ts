@@ -66,6 +66,10 @@ export const longForms: readonly TestPlan[] = [
   longForm("services/pulse/test/dispatch/bursts.test.ts", {
     PLATFORM_PULSE_BURST_MESSAGES: "100000",
   }),
+  longForm("services/pulse/test/clients/page-queue.test.ts", {
+    PLATFORM_PULSE_CLIENT_ROUNDS: "50",
+    PLATFORM_PULSE_CLIENT_TABS: "10",
+  }),
   longForm("services/pulse/test/mqtt/clients/mosquitto-bridge.test.ts", {
     PLATFORM_MQTT_BRIDGE_MESSAGES: "10000",
   }),

@@ -6,6 +6,7 @@ import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
 const ROOT = import.meta.dirname;
 const DIST = join(ROOT, "dist");
+const CLIENT = join(ROOT, "../../packages/pulse-client/src/index.ts");
 /** Its existence shows servers that a build is in flight. */
 const MARK = `${DIST}.building`;
 const COMPRESSED = /\.(?:js|css|html|svg)$/;
@@ -23,7 +24,9 @@ if (!process.argv.includes("--if-stale") || readBuiltHash() !== sources) {
 /** Hash of everything that the bundle is made of. */
 function hashSources(): string {
   const hash = createHash("sha256");
-  const files = globSync("{src,public,../../packages/look/src}/**/*.*", { cwd: ROOT });
+  const files = globSync("{src,public,../../packages/{look,pulse-client}/src}/**/*.*", {
+    cwd: ROOT,
+  });
   for (const file of [...files, "index.html", "package.json", "vite.config.ts"].sort()) {
     hash.update(`${file}\0`).update(readFileSync(join(ROOT, file)));
   }
@@ -51,6 +54,19 @@ async function buildInto(folder: string): Promise<void> {
       configFile: join(ROOT, "vite.config.ts"),
       logLevel: "error",
       build: { outDir: folder },
+    });
+    // Messaging's client for browsers: one module, for pages of any origin.
+    await build({
+      root: ROOT,
+      configFile: false,
+      publicDir: false,
+      logLevel: "error",
+      build: {
+        target: "es2022",
+        outDir: join(folder, "client"),
+        lib: { entry: CLIENT, formats: ["es"], fileName: () => "pulse-client.js" },
+        minify: true,
+      },
     });
     for (const file of globSync("**/*.*", { cwd: folder })) {
       if (!COMPRESSED.test(file)) continue;

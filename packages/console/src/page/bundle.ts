@@ -5,7 +5,8 @@ import { fileURLToPath } from "node:url";
 import { createEtag } from "@platform/kernel/http";
 import type { Clock } from "@platform/kernel/time";
 
-const DEFAULT_FOLDER = fileURLToPath(new URL("../../../../apps/console/dist", import.meta.url));
+/** The folder that the build writes, in this installation. */
+export const PAGE_FOLDER = fileURLToPath(new URL("../../../../apps/console/dist", import.meta.url));
 /** The bundle is looked at again after this time; files of `assets/` never change. */
 const REREAD_MS = 1_000;
 /** A build that has not ended within this time was interrupted. */
@@ -48,17 +49,20 @@ export type BundleState =
   | { kind: "building" }
   | { kind: "missing" };
 
-/** Reads the bundle from `folder`. While `<folder>.building` exists, a build is in flight. */
+/** The bundle's files in `folder`. While `<folder>.building` exists, a build is in flight. */
 export class Bundle {
   readonly #folder: string;
   readonly #clock: Clock;
+  readonly #main: string;
   #state: BundleState = { kind: "missing" };
   #readAtMs = Number.NEGATIVE_INFINITY;
   #version = "";
 
-  constructor(clock: Clock, folder = DEFAULT_FOLDER) {
+  /** `main` is a file that changes with each build. */
+  constructor(clock: Clock, folder = PAGE_FOLDER, main = "index.html") {
     this.#folder = folder;
     this.#clock = clock;
+    this.#main = main;
   }
 
   /** The current state; files by path below the folder, with slashes. */
@@ -77,9 +81,9 @@ export class Bundle {
     return this.#state;
   }
 
-  // The build writes index.html last.
+  // The folder gets its name when the build is complete.
   #findVersion(): string | undefined {
-    const found = statSync(join(this.#folder, "index.html"), { throwIfNoEntry: false });
+    const found = statSync(join(this.#folder, this.#main), { throwIfNoEntry: false });
     return found === undefined ? undefined : `${found.mtimeMs} ${found.size} ${found.ino}`;
   }
 

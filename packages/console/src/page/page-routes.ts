@@ -1,6 +1,7 @@
 // Serves the page below /ui/.
-import { bytes, NO_BODY, isNotModified, defineRoute, type ApiRoute } from "@platform/kernel/http";
-import type { Bundle, Encoding, PageFile } from "./bundle.ts";
+import { bytes, NO_BODY, defineRoute, type ApiRoute } from "@platform/kernel/http";
+import type { Bundle } from "./bundle.ts";
+import { answerPageFile } from "./page-file.ts";
 
 /** Policy of the page: only its own files, no inline code, no string that becomes markup. */
 const PAGE_POLICY = [
@@ -17,7 +18,8 @@ const PAGE_POLICY = [
   "require-trusted-types-for 'script'",
   "trusted-types 'none'",
 ].join("; ");
-const BUILD_COMMAND = "npm run build:console";
+/** Builds everything below the page's folder. */
+export const BUILD_COMMAND = "npm run build:console";
 const INDEX = "index.html";
 
 export function createPageRoutes(bundle: Bundle): ApiRoute[] {
@@ -58,41 +60,11 @@ function answerFile(bundle: Bundle, path: string, headers: Headers): Response {
   const isFile = path.startsWith("assets/");
   const file = state.files.get(path) ?? (isFile ? undefined : state.files.get(INDEX));
   if (file === undefined) return new Response("Not found.\n", { status: 404 });
-  const common = {
-    "Content-Type": file.type,
-    "Cache-Control": file.isImmutable ? "public, max-age=31536000, immutable" : "no-cache",
-    ETag: file.etag,
-    Vary: "Accept-Encoding",
+  return answerPageFile(file, headers, {
     "Content-Security-Policy": PAGE_POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
-  };
-  if (isNotModified(headers, file.etag))
-    return new Response(null, { status: 304, headers: common });
-  const { body, encoding } = chooseEncoding(file, headers.get("accept-encoding") ?? "");
-  return new Response(body, {
-    headers: {
-      ...common,
-      "Content-Length": String(body.length),
-      ...(encoding === undefined ? {} : { "Content-Encoding": encoding }),
-    },
   });
-}
-
-function chooseEncoding(
-  file: PageFile,
-  accepted: string,
-): { body: Uint8Array<ArrayBuffer>; encoding?: Encoding } {
-  const names = accepted
-    .toLowerCase()
-    .split(",")
-    .map((part) => part.trim().split(";"))
-    .filter(([, weight = ""]) => !/^\s*q=0(?:\.0*)?\s*$/.test(weight))
-    .map(([name]) => name);
-  for (const [encoding, body] of file.encoded) {
-    if (names.includes(encoding)) return { body, encoding };
-  }
-  return { body: file.body };
 }
 
 // Without a script: the policy of API responses allows none.

@@ -49,6 +49,7 @@ export const ERROR_TABLE = {
   upstream_invalid_response: { status: 502, title: "Invalid response from upstream" },
   middleware_failed: { status: 502, title: "Middleware failed" },
   unavailable: { status: 503, title: "Service unavailable" },
+  not_built: { status: 503, title: "Not built" },
   overloaded: { status: 503, title: "Overloaded" },
   queue_full: { status: 503, title: "Queue full" },
   /** Messaging, as its clients spell it. */

@@ -50,7 +50,7 @@ export async function openHttp(
     title: "Pulse",
     description: "Messages over one durable log.",
     operation,
-    routes: listRoutes({ ...subscribe, origins }, messages, wires, readStats),
+    routes: listRoutes(service, { ...subscribe, origins }, messages, wires, readStats),
     bodyBytesMax: BODY_BYTES_MAX,
   });
   const sockets = new WebSockets({ ...subscribe, origins, readStats, logger });
@@ -157,6 +157,7 @@ function createReader(
 }
 
 function listRoutes(
+  { clock }: Service,
   subscribe: EventStreamOptions,
   { broker }: Messages,
   { kafka, mqtt, stomp }: Wires,
@@ -166,6 +167,7 @@ function listRoutes(
     ...subscribe,
     broker,
     readStats,
+    clock,
     connections: {
       http: (after) => subscribe.subscribers.list(after),
       kafka: (after) => kafka.listConnections(after),

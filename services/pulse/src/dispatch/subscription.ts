@@ -106,6 +106,13 @@ export class Subscription {
     return [own, ...others].join(",");
   }
 
+  /** The position before the next message, in the form of `positionAfter`. */
+  position(): string | undefined {
+    if (this.#isPattern) return this.#positionOfAll();
+    const [places = []] = this.#places.values();
+    return places.map(({ partition, done }) => `${partition.index}:${done.low - 1}`).join(",");
+  }
+
   /** Sends waiting messages while the sink accepts them. */
   pump(): void {
     while (!this.#isClosed && this.#sink.canSend()) {

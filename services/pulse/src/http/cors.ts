@@ -13,6 +13,7 @@ export function handleCors(
   if (!origins.includes(origin)) return false;
   response.setHeader("Access-Control-Allow-Origin", origin);
   response.setHeader("Access-Control-Allow-Credentials", "true");
+  response.setHeader("Access-Control-Expose-Headers", "Last-Event-ID, Retry-After");
   response.setHeader("Cross-Origin-Resource-Policy", "cross-origin");
   const isPreflight =
     request.method === "OPTIONS" && request.headers["access-control-request-method"] !== undefined;

@@ -25,6 +25,9 @@ import {
   type SubscribeOptions,
 } from "./subscribe-request.ts";
 
+/** Longest position in a header field: servers and clients accept 8 to 16 KiB of fields in all. */
+const POSITION_CHARS_MAX = 4_096;
+
 /** Options of the event stream route. */
 export interface EventStreamOptions extends SubscribeOptions {
   subscribers: Subscribers;
@@ -42,6 +45,7 @@ export function createEventStreamRoute(options: EventStreamOptions): ApiRoute {
     description:
       "`group` joins a shared subscription; `from` is earliest, latest or an offset. With `ack=manual` messages are " +
       "acknowledged by POST /api/v1/ack or POST /api/v1/nack within `ack_wait_ms`, at most `prefetch` at a time. " +
+      "The field `Last-Event-ID` of the answer is the position before the first message. " +
       "Browsers may send their token as `access_token`.",
     tag: "Subscribe",
     answer: bytes("text/event-stream"),
@@ -96,11 +100,16 @@ class EventStream implements Sink, SubscriberStream {
   begin(opened: OpenSubscription, caller: Caller): void {
     this.#opened = opened;
     const response = this.#response;
+    const position = opened.subscription?.position() ?? "";
     response.writeHead(200, {
       "Content-Type": "text/event-stream; charset=utf-8",
       "Cache-Control": "no-store",
       "X-Accel-Buffering": "no",
       "X-Content-Type-Options": "nosniff",
+      // Clients that lose the connection before the first message continue from here.
+      ...(position === "" || position.length > POSITION_CHARS_MAX
+        ? {}
+        : { "Last-Event-ID": position }),
     });
     response.flushHeaders();
     response.on("drain", opened.pump);

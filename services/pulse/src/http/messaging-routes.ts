@@ -1,5 +1,7 @@
 // All operations of messaging over HTTP.
+import { createScriptRoute } from "@platform/console";
 import type { ApiRoute } from "@platform/kernel/http";
+import type { Clock } from "@platform/kernel/time";
 import type { Broker } from "../broker.ts";
 import { createAccessRoutes } from "./access-api.ts";
 import { createAcknowledgementRoutes } from "./acknowledgement-api.ts";
@@ -25,6 +27,7 @@ export interface MessagingRoutesOptions
   extends EventStreamOptions, Pick<GroupRoutesOptions, "describeConsumerGroup"> {
   broker: Broker;
   readStats: StatsReader;
+  clock: Clock;
   connections: ConnectionSources;
 }
 
@@ -32,6 +35,13 @@ export function createMessagingRoutes(options: MessagingRoutesOptions): ApiRoute
   const { admission, broker, describeConsumerGroup } = options;
   const parts = { ...broker, groups: options.groups, admission };
   return [
+    createScriptRoute({
+      folder: "client",
+      file: "pulse-client.js",
+      summary: "The client for browsers, an ECMAScript module",
+      tag: "Client",
+      clock: options.clock,
+    }),
     ...createPublishRoutes(broker.publisher, admission),
     createEventStreamRoute(options),
     ...createSocketRoutes(),

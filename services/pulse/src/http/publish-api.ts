@@ -11,6 +11,7 @@ import type { RecordHeader } from "@platform/log/batch";
 import { DELAY_MS_MAX } from "../dispatch/delays.ts";
 import { OWN_HEADER_PREFIX, readText } from "../message/message.ts";
 import type { PublishInput, PublishOutcome } from "../publish/publish-input.ts";
+import { within } from "../publish/message-index.ts";
 import type { Publisher } from "../publish/publisher.ts";
 import { type Admission, tenantOf } from "./admission.ts";
 
@@ -104,7 +105,9 @@ export function createPublishRoutes(publisher: Publisher, admission: Admission):
       }),
       handle: async ({ body, caller, span, headers }) => {
         const inputs = body.messages.map((message, index) => parseMessage(message, index, headers));
-        for (const { topic } of inputs) admission.allow(caller, "publish", topic);
+        for (const [index, { topic }] of inputs.entries()) {
+          within(inputs, index, () => admission.allow(caller, "publish", topic));
+        }
         span.setAttribute("messaging.system", "platform-pulse");
         span.setAttribute("messaging.batch.message_count", inputs.length);
         const outcomes = await publisher.publish(tenantOf(caller), inputs, { isRated: true });

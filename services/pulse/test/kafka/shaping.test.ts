@@ -91,7 +91,9 @@ async function send(topic: Topic, batch: Buffer, version = 9) {
 
 async function take(topic: Topic, offset = 0, bytesMax = 1_000_000): Promise<Buffer[]> {
   const partitions = [{ partition: 0, fetchOffset: offset, partitionMaxBytes: bytesMax }];
-  const { topics } = await (await connected()).ask(fetch, 12, {
+  const { topics } = await (
+    await connected()
+  ).ask(fetch, 12, {
     maxWaitMs: 0,
     minBytes: 1,
     maxBytes: bytesMax,
@@ -218,7 +220,9 @@ describe("a topic with a transform", () => {
 
   test("writes one dead letter for a batch that an idempotent producer repeats", async () => {
     const topic = await createTopic("transform");
-    const { producerId } = await (await connected()).ask(initProducerId, 4, {
+    const { producerId } = await (
+      await connected()
+    ).ask(initProducerId, 4, {
       transactionalId: null,
       transactionTimeoutMs: 0,
     });
