@@ -17,7 +17,7 @@ import {
   loadLetters,
   readPatch,
   requeue,
-  tryPatch,
+  tryChange,
   type Cause,
   type Choice,
   type Letter,
@@ -25,6 +25,7 @@ import {
   type TypedPatch,
 } from "./letters.ts";
 import { chosenTenant } from "./broker.ts";
+import { Suggestion } from "./suggestion.tsx";
 import { describeTenant, TenantChip } from "./tenant.tsx";
 
 const TRIED = 5;
@@ -123,7 +124,7 @@ function useTrial({ topic, tenant }: Cause, ids: readonly string[], patch: Typed
     if (patch.operations === undefined || ids.length === 0) return undefined;
     let isCurrent = true;
     const timer = setTimeout(() => {
-      void tryPatch({ topic, tenant, ids }, patch)
+      void tryChange({ topic, tenant, ids }, patch)
         .then(describeTrial)
         .catch((error: unknown) => ({ ...NO_TRIAL, error: toFailure(error).message }))
         .then((found) => isCurrent && setTrial(found));
@@ -248,6 +249,14 @@ function Letters({ cause, onChanged }: { cause: Cause; onChanged: () => void }) 
       }
       onClosePane={queryValue("sel") === "" ? undefined : () => setQuery({ sel: undefined })}
     >
+      <Suggestion
+        cause={cause}
+        letters={letters}
+        onApplied={() => {
+          void loaded.reload();
+          onChanged();
+        }}
+      />
       <div class="bar">
         <span class="tag tag-accent">{t("{n} selected", { n: chosen.length })}</span>
         <span class="grow" />

@@ -70,9 +70,16 @@ export type Choice = { topic: string; tenant: string | undefined } & (
   | { ids: readonly string[] }
 );
 
-/** A typed patch: its operations, and why it is not a patch. */
-export interface TypedPatch {
+/** Changes of payloads before they are requeued. */
+export interface LetterChange {
+  /** JSON Patch (RFC 6902). */
   operations: unknown[] | undefined;
+  /** Values that get another type without loss, before the patch. */
+  conversions?: unknown[] | undefined;
+}
+
+/** A typed patch: its operations, and why it is not a patch. */
+export interface TypedPatch extends LetterChange {
   error: string | undefined;
 }
 
@@ -102,25 +109,25 @@ export async function loadLetters({ topic, tenant, reason }: Cause): Promise<Let
   return found.slice(0, SHOWN_MAX);
 }
 
-/** Applies a patch to some letters without sending them. */
-export async function tryPatch(choice: Choice, patch: TypedPatch): Promise<RequeueResult> {
-  return await postAll(choice, patch, true);
+/** Changes some letters without sending them. */
+export async function tryChange(choice: Choice, change: LetterChange): Promise<RequeueResult> {
+  return await postAll(choice, change, true);
 }
 
 /** Requeues all letters of the choice, request by request. Letters that fail are passed over, and counted. */
-export async function requeue(choice: Choice, patch: TypedPatch): Promise<RequeueResult> {
-  return await postAll(choice, patch, false);
+export async function requeue(choice: Choice, change: LetterChange): Promise<RequeueResult> {
+  return await postAll(choice, change, false);
 }
 
 async function postAll(
   choice: Choice,
-  patch: TypedPatch,
+  change: LetterChange,
   isTrial: boolean,
 ): Promise<RequeueResult> {
   const all: RequeueResult = { succeeded: 0, failed: 0, items: [], next_cursor: null };
   let cursor: string | undefined;
   do {
-    const page = await post(choice, patch, isTrial, cursor);
+    const page = await post(choice, change, isTrial, cursor);
     all.succeeded += page.succeeded;
     all.failed += page.failed;
     // Of many only what failed is of interest, and only some of it.
@@ -133,7 +140,7 @@ async function postAll(
 
 async function post(
   choice: Choice,
-  { operations }: TypedPatch,
+  { operations, conversions }: LetterChange,
   isTrial: boolean,
   cursor?: string,
 ): Promise<RequeueResult> {
@@ -141,6 +148,7 @@ async function post(
   const json = {
     ...letters,
     ...(cursor === undefined ? {} : { cursor }),
+    ...(conversions === undefined ? {} : { convert: conversions }),
     ...(operations === undefined ? {} : { patch: operations }),
     dry_run: isTrial,
   };

@@ -3,8 +3,10 @@ import { formatMoment, formatNumber, formatTime } from "../format/format.ts";
 import { CopyButton } from "../view/copy.tsx";
 import { FactRow, Facts, Section } from "../view/controls.tsx";
 import { JsonBlock } from "../view/json.tsx";
+import { href } from "../router/router.ts";
 import { t } from "../words/words.ts";
 import type { Message } from "./messages.ts";
+import { eventsPath } from "./paths.ts";
 
 /** The chosen message in the pane. */
 export function MessageDetail({ message, mark = "" }: { message: Message; mark?: string }) {
@@ -22,7 +24,13 @@ export function MessageDetail({ message, mark = "" }: { message: Message; mark?:
         </FactRow>
         <FactRow term={t("time")}>{formatMoment(message.timestamp)}</FactRow>
         <FactRow term={t("key")} isMono>
-          {message.key ?? "–"}
+          {message.key === null ? (
+            "–"
+          ) : (
+            <a class="link" href={href(eventsPath(message.key))} title={t("History of this key")}>
+              {message.key}
+            </a>
+          )}
         </FactRow>
         <FactRow term={t("priority")} isMono>
           {message.priority}

@@ -7,6 +7,7 @@ import { t } from "../words/words.ts";
 import { chosenTenant } from "./broker.ts";
 import { ConnectionsPage } from "./connections.tsx";
 import { DeadLettersPage } from "./dead-letters.tsx";
+import { EventsPage } from "./events.tsx";
 import { GroupsPage } from "./groups.tsx";
 import { TopicPage } from "./topic.tsx";
 import { TopicsPage } from "./topics.tsx";
@@ -20,6 +21,7 @@ const ROUTES: readonly [
   ["/messaging/topics/:topic/:tab", TopicPage],
   ["/messaging/groups", GroupsPage],
   ["/messaging/dead", DeadLettersPage],
+  ["/messaging/events", EventsPage],
   ["/messaging/connections", ConnectionsPage],
 ];
 

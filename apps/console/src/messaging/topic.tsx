@@ -14,6 +14,7 @@ import { TabbedPage } from "../view/tabbed-page.tsx";
 import { say } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 import { callBroker, chosenTenant } from "./broker.ts";
+import { AnomaliesTab } from "./anomalies.tsx";
 import { BrowseTab } from "./browse.tsx";
 import { DeadLetters } from "./dead-letters.tsx";
 import { LagList } from "./lag-list.tsx";
@@ -90,6 +91,7 @@ function TopicView(props: { topic: TopicDetail; tab: string; of: Loaded<TopicDet
           { to: topicPath(name, "browse"), label: t("Browse") },
           { to: topicPath(name, "groups"), label: t("Groups") },
           { to: topicPath(name, "dead"), label: t("Dead letters") },
+          { to: topicPath(name, "anomalies"), label: t("Anomalies") },
           { to: topicPath(name, "schema"), label: t("Schema") },
           { to: topicPath(name, "transform"), label: t("Transform") },
           { to: topicPath(name, "settings"), label: t("Settings") },
@@ -105,6 +107,7 @@ function TopicView(props: { topic: TopicDetail; tab: string; of: Loaded<TopicDet
           </Split>
         )}
         {tab === "dead" && <DeadLetters only={name} />}
+        {tab === "anomalies" && <AnomaliesTab topic={name} />}
         {tab === "schema" && <SchemaTab topic={name} />}
         {tab === "transform" && <TransformTab topic={name} onChanged={() => void of.reload()} />}
         {tab === "settings" && <SettingsTab topic={topic} onSaved={() => void of.reload()} />}

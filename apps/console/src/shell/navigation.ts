@@ -76,6 +76,7 @@ export function listAreas(): readonly Area[] {
         { to: "/messaging/topics", label: t("Topics") },
         { to: "/messaging/groups", label: t("Groups") },
         { to: "/messaging/dead", label: t("Dead letters") },
+        { to: "/messaging/events", label: t("Events"), feature: "events" },
         { to: "/messaging/connections", label: t("Connections"), feature: "connections" },
       ],
     },
