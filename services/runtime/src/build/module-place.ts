@@ -54,7 +54,9 @@ function findBuilt(node: AstNode, id: string, options: PlaceOptions): string | u
   const thread = source === undefined ? undefined : options.threads.get(source);
   if (thread !== undefined) return `new URL("./${thread}", import.meta.url)`;
   if (source?.endsWith(".ts") === true && !options.startsSources(id)) {
-    throw new Error(`${id}: ${source} would run without its built form; name threads …-thread.ts`);
+    throw new Error(
+      `${id}: ${source} would run without its built form; name threads …-thread.ts, children …-child.ts`,
+    );
   }
   if (node.type !== "CallExpression" || readMeta(node["callee"] as AstNode) !== "resolve") {
     return undefined;

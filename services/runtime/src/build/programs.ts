@@ -4,7 +4,7 @@ import { basename, isAbsolute, join, relative, sep } from "node:path";
 import { loadBundler } from "./bundler.ts";
 import { createPlaces, type PlaceOptions } from "./module-place.ts";
 
-/** A module that is started: the main module of a program, or a thread. */
+/** A module that is started: the main module of a program, a thread, or a child process. */
 interface Entry {
   /** Absolute path of its source. */
   readonly source: string;
@@ -27,8 +27,12 @@ const BUILDER = ["build-services", "bundler", "module-place", "programs", "synta
 const INSTALLED = /[/\\]node_modules[/\\]/;
 /** Name of the module that runs a project under `platform up`. */
 export const SUPERVISED = "supervised";
-/** Modules that are started as threads. */
-const THREADS = ["{packages,services}/*/src/**/*-thread.ts", "services/gate/src/listen/worker.ts"];
+/** Modules that are started as threads, or as child processes. */
+const THREADS = [
+  "{packages,services}/*/src/**/*-thread.ts",
+  "{packages,services}/*/src/**/*-child.ts",
+  "services/gate/src/listen/worker.ts",
+];
 /**
  * Packages that stay outside: native addons, the bundler, and the package of services, of which a project's modules and
  * this program must share one instance.

@@ -1,0 +1,13 @@
+// SQL of users: one SELECT at a time, in a child process with limits.
+export { SqlChildren, type SqlChildrenOptions, type SqlOutcome } from "./sql-children.ts";
+export { SqlError, type SqlErrorKind, type SqlLimitName } from "./sql-error.ts";
+export type {
+  SqlAnswer,
+  SqlCut,
+  SqlDatabase,
+  SqlLimits,
+  SqlQuestion,
+  SqlTable,
+  SqlValue,
+  SqlView,
+} from "./question.ts";
