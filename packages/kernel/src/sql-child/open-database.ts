@@ -58,6 +58,7 @@ function openViews(
   try {
     // A file that only this process has open needs no shared memory for its log.
     if (isSnapshot) database.exec("pragma locking_mode = exclusive");
+    const others = listTables(database);
     const inner = `v${randomBytes(16).toString("hex")}_`;
     for (const { name, select } of views) {
       database.exec(`create temp view ${quoteName(inner + name)} as ${select}`);
@@ -67,7 +68,7 @@ function openViews(
     }
     return {
       database,
-      permissions: permitViews(new Set(views.map(({ name }) => name)), inner),
+      permissions: permitViews(new Set(views.map(({ name }) => name)), inner, others),
       read: new Set(),
       clean: (message) => message.replaceAll(inner, ""),
     };
@@ -82,16 +83,27 @@ function openTables(
   limits: SqlLimits,
 ): OpenDatabase {
   const database = open(":memory:", limits, false);
+  const others = listTables(database);
   for (const { name, columns } of tables) {
     database.exec(`create table ${quoteName(name)} (${columns.map(quoteName).join(", ")})`);
   }
   const read = new Set<string>();
   return {
     database,
-    permissions: permitTables(new Set(tables.map(({ name }) => name)), (name) => read.add(name)),
+    permissions: permitTables(new Set(tables.map(({ name }) => name)), others, (name) =>
+      read.add(name),
+    ),
     read,
     clean: (message) => message,
   };
+}
+
+// In lower case, with the modules that have a table without a definition.
+function listTables(database: DatabaseSync): Set<string> {
+  const rows = database
+    .prepare("select name from sqlite_schema union select name from pragma_module_list")
+    .all();
+  return new Set(rows.map((row) => String(row["name"]).toLowerCase()));
 }
 
 /** Quotes the name of a table or column. */

@@ -69,31 +69,46 @@ export type Permissions = (access: Access) => boolean;
 /**
  * Permits reading the views `names` and nothing else. They select from views whose names contain the secret `inner`: a
  * subquery counts as the accessor of its tables, so the name of a view alone would open all tables to subqueries of that name.
+ * `others` are the names of all tables and modules, in lower case.
  */
-export function permitViews(names: ReadonlySet<string>, inner: string): Permissions {
+export function permitViews(
+  names: ReadonlySet<string>,
+  inner: string,
+  others: ReadonlySet<string>,
+): Permissions {
   return (access) => {
     if (access.action !== constants.SQLITE_READ) return permitComputing(access);
     const { first, database, accessor } = access;
     if (first === null) return false;
     if (accessor?.startsWith(inner) === true) return true;
-    if (first === LIST_FUNCTION) return true;
+    if (first === LIST_FUNCTION || isSubquery(access, others)) return true;
     return isIn("temp", database) && (names.has(first) || first.startsWith(inner));
   };
 }
 
-/** Permits reading the tables `names`; calls `onRead` with each one that is read. */
+/** As {@link permitViews}, for the tables `names`; calls `onRead` with each one that is read. */
 export function permitTables(
   names: ReadonlySet<string>,
+  others: ReadonlySet<string>,
   onRead: (name: string) => void,
 ): Permissions {
   return (access) => {
     if (access.action !== constants.SQLITE_READ) return permitComputing(access);
     const { first, database } = access;
-    if (first === LIST_FUNCTION) return true;
+    if (first === LIST_FUNCTION || isSubquery(access, others)) return true;
     if (first === null || !isIn("main", database) || !names.has(first)) return false;
     onRead(first);
     return true;
   };
+}
+
+// A named subquery (WITH) of which no column is read is asked about like a table. SQLite adds some
+// modules, which are tables without a definition, only when they are named.
+function isSubquery({ first, second, database }: Access, others: ReadonlySet<string>): boolean {
+  if (second !== "" && second !== null) return false;
+  if (database !== null && database !== "") return false;
+  const name = (first ?? "").toLowerCase();
+  return !others.has(name) && !/^(?:sqlite|pragma|json)_/.test(name);
 }
 
 // A table of which no column is read has the database that its author has written, if any: the search for it begins with

@@ -65,6 +65,10 @@ test("a view shows its rows, by all that SELECT can do", async (t) => {
   assert.deepEqual(await values("values ('x;y')"), ["x;y"]);
   assert.deepEqual(await values("select 7 from people"), [7, 7]);
   assert.deepEqual(await values("select count(*) from people"), [2]);
+  assert.deepEqual(
+    await values("with d(n) as (values (1), (2)) select a.n from d a, d b"),
+    [1, 1, 2, 2],
+  );
 });
 
 const HOSTILE = [
@@ -88,6 +92,12 @@ const HOSTILE = [
   "select count(*) from sqlite_master",
   "select count(*) from secrets",
   "select count(*) from main.people",
+  "select count(*) from SECRETS",
+  "select count(*) from json_tree",
+  "select count(*) from sqlite_temp_schema",
+  "select count(*) from pragma_table_list",
+  "select count(*) from fts5vocab",
+  "select count(*) from temp.secrets",
   "select 1 from main.people",
   "select * from dbstat",
   "select count(*) from dbstat",
