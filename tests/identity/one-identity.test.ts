@@ -7,7 +7,7 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { waitFor } from "@platform/testing/wait";
 import { SUBPROTOCOL } from "../../services/tunnel/src/frame/format.ts";
-import { hashHex, signRequest } from "../../services/vault/src/s3/sigv4/index.ts";
+import { hashHex, signRequest } from "@platform/s3/signature";
 import {
   ADA,
   BOB,

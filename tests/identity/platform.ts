@@ -6,7 +6,7 @@ import { createServer, request, type Agent, type IncomingMessage } from "node:ht
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { findFreePort } from "@platform/kernel/testing";
-import { hashHex, signRequest } from "../../services/vault/src/s3/sigv4/index.ts";
+import { hashHex, signRequest } from "@platform/s3/signature";
 import { anyPort, find, findStarted, makeFolder, run } from "@platform/testing/platform-process";
 
 /** The bucket that ada's role may use. */

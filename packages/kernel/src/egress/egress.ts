@@ -46,18 +46,30 @@ interface ResolvedAddress {
 /** Resolves all addresses of a host name. */
 type ResolveHost = (host: string) => Promise<readonly ResolvedAddress[]>;
 
-/** Options of {@link createEgress}. */
-export interface EgressOptions {
+/** Options of {@link createEgressGuard}. */
+export interface EgressGuardOptions {
   /** Allowed networks in addition to public addresses, in CIDR form. Default: empty. */
   allowedNetworks?: readonly string[];
+  /** Default: the system's resolver. */
+  resolve?: ResolveHost;
+}
+
+/** Checks the addresses of connections that keep-alive agents open. */
+export interface EgressGuard {
+  /** For requests and agents of `node:http`: fails with an EgressError if any address of the host is forbidden. */
+  lookup: LookupFunction;
+  /** Throws an EgressError if the host of a URL is a forbidden address: no lookup precedes connections to addresses. */
+  checkHost: (hostname: string) => void;
+}
+
+/** Options of {@link createEgress}. */
+export interface EgressOptions extends EgressGuardOptions {
   /** Timeout of a request, from resolution to the last byte, in ms. Default 5 000. */
   timeoutMs?: number;
   /** Maximum size of a response body in bytes. Default 1 MiB. */
   answerBytesMax?: number;
   /** Maximum number of requests in flight; further ones fail with `busy`. Default 64. */
   callsMax?: number;
-  /** Default: the system's resolver. */
-  resolve?: ResolveHost;
   /** Trusted certificate authorities in PEM. Default: those of Node. */
   ca?: readonly string[] | undefined;
 }
@@ -97,7 +109,7 @@ export function createEgress(options: EgressOptions = {}): EgressFetch {
     const deadline = AbortSignal.timeout(timeoutMs);
     const signal = request.signal ? AbortSignal.any([deadline, request.signal]) : deadline;
     try {
-      const addresses = await abortable(findAddresses(target, policy, resolve), signal);
+      const addresses = await abortable(findAddresses(target.hostname, policy, resolve), signal);
       const answer = await send({ target, addresses, request, signal, ca: options.ca });
       return await readAnswer(answer, answerBytesMax);
     } catch (error) {
@@ -110,6 +122,34 @@ export function createEgress(options: EgressOptions = {}): EgressFetch {
     } finally {
       calls -= 1;
     }
+  };
+}
+
+/**
+ * Creates a guard for an agent with keep-alive connections to URLs supplied by users. Agents reuse a connection only for
+ * the same host and port, so each host's addresses are checked with every new connection.
+ */
+export function createEgressGuard({
+  allowedNetworks,
+  resolve = (host) => lookup(host, { all: true }),
+}: EgressGuardOptions = {}): EgressGuard {
+  const policy = createAddressPolicy(allowedNetworks);
+  const look = async (...[host, options, callback]: Parameters<LookupFunction>): Promise<void> => {
+    let addresses: readonly ResolvedAddress[];
+    try {
+      addresses = await findAddresses(host, policy, resolve);
+    } catch (error) {
+      callback(error as EgressError, "", 0);
+      return;
+    }
+    pin(addresses)(host, options, callback);
+  };
+  return {
+    lookup: (...parameters) => void look(...parameters),
+    checkHost(hostname) {
+      const host = trimBrackets(hostname);
+      if (isIP(host) !== 0) requireAllowed(host, [{ address: host, family: isIP(host) }], policy);
+    },
   };
 }
 
@@ -130,12 +170,11 @@ function parseTarget(url: string | URL): URL {
 }
 
 async function findAddresses(
-  target: URL,
+  hostname: string,
   policy: AddressPolicy,
   resolve: ResolveHost,
 ): Promise<readonly ResolvedAddress[]> {
-  // The URL parser has normalized the notation of IPv4 addresses.
-  const host = target.hostname.replace(/^\[|\]$/g, "");
+  const host = trimBrackets(hostname);
   const family = isIP(host);
   let addresses: readonly ResolvedAddress[] = [{ address: host, family }];
   if (family === 0) {
@@ -146,10 +185,33 @@ async function findAddresses(
     }
   }
   if (addresses.length === 0) throw new EgressError("unresolvable", `${host}: no address found`);
-  if (!addresses.every(({ address }) => policy.isAllowed(address))) {
-    throw new EgressError("address_not_allowed", `${host}: the address is not allowed`);
-  }
+  requireAllowed(host, addresses, policy);
   return addresses;
+}
+
+// The URL parser has normalized the notation of IPv4 addresses.
+function trimBrackets(hostname: string): string {
+  return hostname.replace(/^\[|\]$/g, "");
+}
+
+function requireAllowed(
+  host: string,
+  addresses: readonly ResolvedAddress[],
+  policy: AddressPolicy,
+): void {
+  if (addresses.every(({ address }) => policy.isAllowed(address))) return;
+  throw new EgressError("address_not_allowed", `${host}: the address is not allowed`);
+}
+
+function pin(addresses: readonly ResolvedAddress[]): LookupFunction {
+  return (_host, options, callback) => {
+    if (options.all === true) {
+      callback(
+        null,
+        addresses.map((entry) => ({ ...entry })),
+      );
+    } else callback(null, addresses[0]!.address, addresses[0]!.family);
+  };
 }
 
 interface Outgoing {
@@ -161,14 +223,6 @@ interface Outgoing {
 }
 
 function send({ target, addresses, request, signal, ca }: Outgoing): Promise<IncomingMessage> {
-  const pinned: LookupFunction = (_host, options, callback) => {
-    if (options.all === true)
-      callback(
-        null,
-        addresses.map((entry) => ({ ...entry })),
-      );
-    else callback(null, addresses[0]!.address, addresses[0]!.family);
-  };
   const headers = Object.fromEntries(new Headers(request.headers));
   // A compressed response could expand a thousandfold.
   headers["accept-encoding"] = "identity";
@@ -179,7 +233,7 @@ function send({ target, addresses, request, signal, ca }: Outgoing): Promise<Inc
     method: request.method ?? "GET",
     headers,
     agent: false,
-    lookup: pinned,
+    lookup: pin(addresses),
     signal,
   };
   return new Promise((resolve, reject) => {

@@ -2,8 +2,11 @@
 export { createAddressPolicy, type AddressPolicy } from "./address-policy.ts";
 export {
   createEgress,
+  createEgressGuard,
   EgressError,
   type EgressErrorCode,
   type EgressFetch,
+  type EgressGuard,
+  type EgressGuardOptions,
   type EgressOptions,
 } from "./egress.ts";

@@ -1,6 +1,6 @@
 // Guarded outgoing requests, with real servers on this machine and host names defined by the test.
 import assert from "node:assert/strict";
-import { createServer, type RequestListener, type Server } from "node:http";
+import { Agent, createServer, get, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, describe, test } from "node:test";
 import { gzipSync } from "node:zlib";
@@ -8,6 +8,7 @@ import fc from "fast-check";
 import {
   createAddressPolicy,
   createEgress,
+  createEgressGuard,
   EgressError,
   type EgressErrorCode,
   type EgressOptions,
@@ -243,4 +244,33 @@ describe("requests", () => {
     waiting[0]!();
     assert.equal((await again).status, 200);
   });
+});
+
+test("a guarded agent keeps connections to allowed hosts and opens none to others", async () => {
+  let connections = 0;
+  const port = await serve((_request, answer) => answer.end("hello"));
+  servers.at(-1)!.on("connection", () => connections++);
+  const names: Record<string, string> = {
+    "inside.example": "127.0.0.1",
+    "other.example": "10.0.0.1",
+  };
+  const resolve = (host: string) => Promise.resolve([{ address: names[host]!, family: 4 }]);
+  const guard = createEgressGuard({ allowedNetworks: ["127.0.0.1"], resolve });
+  const agent = new Agent({ keepAlive: true, lookup: guard.lookup });
+  const fetchText = (host: string) =>
+    new Promise<string>((settle, fail) => {
+      get({ host, port, agent }, (answer) => {
+        answer.setEncoding("utf8").on("data", settle).on("error", fail);
+      }).on("error", fail);
+    });
+  assert.equal(await fetchText("inside.example"), "hello");
+  assert.equal(await fetchText("inside.example"), "hello");
+  assert.equal(connections, 1);
+  await failsAs(fetchText("other.example"), "address_not_allowed");
+  guard.checkHost("inside.example");
+  guard.checkHost("127.0.0.1");
+  for (const host of ["127.0.0.2", "[::1]", "169.254.169.254"]) {
+    assert.throws(() => guard.checkHost(host), EgressError);
+  }
+  agent.destroy();
 });

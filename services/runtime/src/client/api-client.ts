@@ -18,7 +18,7 @@ export class ApiError extends Error {
 }
 
 /** Headers of one request, such as its credentials. */
-export type Authorize = (method: Method, url: URL, body: string) => Record<string, string>;
+type Authorize = (method: Method, url: URL, body: string) => Record<string, string>;
 
 /** Options of {@link ApiClient}. */
 export interface ApiClientOptions {

@@ -1,8 +1,8 @@
 // The CORS configuration of a bucket: origins of pages that may use it.
-import { ACCESS_KEY, SECRET_KEY } from "../services/vault.ts";
+import { createUrlSigner } from "@platform/s3/signature";
 import { explain, send, type Method } from "./api-client.ts";
-import { createSigner } from "./sign-request.ts";
-import { findService, requireCredential, type Target } from "./target.ts";
+import { findStorageIdentity } from "./connect.ts";
+import { findService, type Target } from "./target.ts";
 
 const ALLOWED = ["GET", "HEAD", "PUT", "POST", "DELETE"];
 
@@ -44,10 +44,7 @@ function formatRule(origins: readonly string[]): string {
 
 function callCors(target: Target, method: Method, bucket: string, body = ""): Promise<Response> {
   const { url: base, label } = findService(target, "vault", "storage");
-  const sign = createSigner(
-    requireCredential(target, ACCESS_KEY),
-    requireCredential(target, SECRET_KEY),
-  );
+  const sign = createUrlSigner(findStorageIdentity(target));
   const url = new URL(`/${bucket}?cors`, base);
   const headers = sign(method, url, body);
   return send(label, url, { method, headers, ...(body === "" ? {} : { body }) });

@@ -1,11 +1,11 @@
 // Clients of the services, with the credentials in the data directory.
+import { createUrlSigner, type SigningIdentity } from "@platform/s3/signature";
 import { ACCESS_KEY, SECRET_KEY } from "../services/vault.ts";
 import { CLI_SECRET } from "../services/auth.ts";
 import { PULSE_TOKEN } from "../services/pulse.ts";
 import { RUNTIME_TOKEN } from "../services/runtime.ts";
 import { formatFolder } from "../data-folder/data-folder.ts";
 import { ApiClient, explain, send } from "./api-client.ts";
-import { createSigner } from "./sign-request.ts";
 import { findService, requireCredential, type Target } from "./target.ts";
 
 const CLIENT_ID = "platform-cli";
@@ -27,11 +27,17 @@ export function fetchIdentityToken(target: Target): Promise<string> {
 /** Connects to the admin API of storage with the root key. */
 export function connectStorage(target: Target): ApiClient {
   const { probe_url: url = "", label } = findService(target, "vault", "storage");
-  const authorize = createSigner(
-    requireCredential(target, ACCESS_KEY),
-    requireCredential(target, SECRET_KEY),
-  );
+  const authorize = createUrlSigner(findStorageIdentity(target));
   return new ApiClient({ label, url, authorize });
+}
+
+/** The root key of storage. */
+export function findStorageIdentity(target: Target): SigningIdentity {
+  return {
+    accessKey: requireCredential(target, ACCESS_KEY),
+    secret: requireCredential(target, SECRET_KEY),
+    region: "us-east-1",
+  };
 }
 
 /** Connects to messaging as the operator. */

@@ -15,7 +15,7 @@ import {
   run,
   type Started,
 } from "@platform/testing/platform-process";
-import { createSigner } from "../../src/client/sign-request.ts";
+import { createUrlSigner } from "@platform/s3/signature";
 
 /** Longer than a command and some requests take on a busy machine. */
 const OVERLAP_S = 15;
@@ -155,12 +155,20 @@ const CLIENTS: readonly (readonly [name: string, ...asks: Ask[]])[] = [
     "STORE_SECRET_ACCESS_KEY",
     (value) => {
       const url = new URL("/api/v1/buckets", storageAdmin());
-      const sign = createSigner(readValues()["STORE_ACCESS_KEY_ID"]!, value);
+      const sign = createUrlSigner({
+        accessKey: readValues()["STORE_ACCESS_KEY_ID"]!,
+        secret: value,
+        region: "us-east-1",
+      });
       return send(url.href, sign("GET", url, ""));
     },
     (value) => {
       const url = new URL("/", find(started, "vault").url);
-      const sign = createSigner(readValues()["STORE_ACCESS_KEY_ID"]!, value);
+      const sign = createUrlSigner({
+        accessKey: readValues()["STORE_ACCESS_KEY_ID"]!,
+        secret: value,
+        region: "us-east-1",
+      });
       return send(url.href, sign("GET", url, ""));
     },
   ],
@@ -260,7 +268,11 @@ test("storage publishes events, and identity sends mails, with tokens that came 
     const answer = await fetch(url, {
       method,
       body,
-      headers: createSigner(id!, secret!)(method, url, body),
+      headers: createUrlSigner({ accessKey: id!, secret: secret!, region: "us-east-1" })(
+        method,
+        url,
+        body,
+      ),
     });
     assert.equal(answer.status, 200, await answer.text());
   };

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { waitFor } from "@platform/testing/wait";
 import { vaultRoot } from "./staged-vault.ts";
-import { encodeAwsChunked, hashHex, signRequest } from "../../src/s3/sigv4/index.ts";
+import { encodeAwsChunked, hashHex, signRequest } from "@platform/s3/signature";
 import { addReader } from "./json-api.ts";
 import type { Answer, Ask } from "./s3-client.ts";
 import { serve, type Serving } from "./serving.ts";

@@ -1,6 +1,6 @@
 // Signed requests to a running service, as far as these tests need them.
 import { Agent, request as sendHttp } from "node:http";
-import { hashHex, signRequest } from "../../src/s3/sigv4/index.ts";
+import { hashHex, signRequest } from "@platform/s3/signature";
 
 const REGION = "us-east-1";
 

@@ -9,7 +9,7 @@ import { after, before, test } from "node:test";
 import { crc32 } from "node:zlib";
 import { waitFor } from "@platform/testing/wait";
 import { S3Client, SelectObjectContentCommand } from "@aws-sdk/client-s3";
-import { signRequest } from "../../src/s3/sigv4/index.ts";
+import { signRequest } from "@platform/s3/signature";
 import type { Answer, Ask } from "./s3-client.ts";
 import { serve, type Serving } from "./serving.ts";
 import { vaultRoot } from "./staged-vault.ts";

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { waitFor } from "@platform/testing/wait";
-import { signRequest } from "../../src/s3/sigv4/index.ts";
+import { signRequest } from "@platform/s3/signature";
 import { serve, type Serving } from "./serving.ts";
 import { vaultRoot } from "./staged-vault.ts";
 

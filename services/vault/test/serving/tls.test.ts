@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { connect } from "node:tls";
 import { makeCertificate, opensslSkip as skip } from "@platform/testing/certificates";
 import { waitFor } from "@platform/testing/wait";
-import { signRequest } from "../../src/s3/sigv4/index.ts";
+import { signRequest } from "@platform/s3/signature";
 import { serve } from "./serving.ts";
 import { vaultRoot } from "./staged-vault.ts";
 

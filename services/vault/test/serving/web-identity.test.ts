@@ -21,7 +21,7 @@ import {
 } from "@aws-sdk/client-s3";
 import { fromWebToken } from "@aws-sdk/credential-provider-web-identity";
 import { waitFor } from "@platform/testing/wait";
-import { presignTarget } from "../../src/s3/sigv4/index.ts";
+import { presignTarget } from "@platform/s3/signature";
 import { serve, type Serving } from "./serving.ts";
 import type { Answer } from "./s3-client.ts";
 

@@ -6,7 +6,7 @@ import type { Clock } from "@platform/kernel/time";
 import { z } from "zod";
 import type { Caller as StorageCaller } from "../../access/authorizer.ts";
 import type { WebIdentity } from "../../access/web-identity.ts";
-import { encodeUri, presignTarget } from "../../s3/sigv4/index.ts";
+import { encodeUri, presignTarget } from "@platform/s3/signature";
 import { asProblem } from "../problem.ts";
 import {
   bucketParams,

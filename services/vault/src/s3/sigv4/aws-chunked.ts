@@ -1,7 +1,13 @@
 // Decodes aws-chunked request bodies: verifies signatures and trailers, and removes the framing.
 import { createHash, type Hash } from "node:crypto";
 import { S3Error } from "../../model/s3-error.ts";
-import { type ChunkSeed, hashHex, isSameSignature, signChunk, signTrailer } from "./index.ts";
+import {
+  type ChunkSeed,
+  hashHex,
+  isSameSignature,
+  signChunk,
+  signTrailer,
+} from "@platform/s3/signature";
 
 /** Limit of a `size;chunk-signature=…` line. */
 const CHUNK_HEAD_BYTES_MAX = 256;

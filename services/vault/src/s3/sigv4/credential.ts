@@ -2,8 +2,7 @@
 import { S3Error } from "../../model/s3-error.ts";
 import type { RequestFields } from "../wire/fields.ts";
 import type { PresignedParameters, PresignName, RequestQuery } from "../wire/query.ts";
-import type { SigningScope } from "./signing-key.ts";
-import { parseBasicTime } from "./timestamp.ts";
+import { parseBasicTime, type SigningScope } from "@platform/s3/signature";
 
 const ALGORITHM = "AWS4-HMAC-SHA256";
 const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;

@@ -1,15 +1,6 @@
 // The coverage of a body by its signature (`x-amz-content-sha256`).
+import type { ChunkSeed } from "@platform/s3/signature";
 import { S3Error } from "../../model/s3-error.ts";
-import type { SigningKey, SigningScope } from "./signing-key.ts";
-
-/** The start of a chain of chunk signatures. */
-export interface ChunkSeed {
-  key: SigningKey;
-  timestamp: string;
-  scope: SigningScope;
-  /** The signature of the request headers. */
-  signature: string;
-}
 
 /** The modes of the "Authenticating Requests" pages. `trailer` is true if trailers follow the last chunk. */
 export type PayloadMode =

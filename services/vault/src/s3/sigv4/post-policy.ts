@@ -1,8 +1,7 @@
 // The policy of browser form uploads ("POST Policy"): parsed and checked against the fields of the form.
 import { S3Error } from "../../model/s3-error.ts";
 import { readCredential } from "./credential.ts";
-import type { SigningScope } from "./signing-key.ts";
-import { parseBasicTime } from "./timestamp.ts";
+import { parseBasicTime, type SigningScope } from "@platform/s3/signature";
 
 const POLICY_BYTES_MAX = 65_536;
 const CONDITIONS_MAX = 200;

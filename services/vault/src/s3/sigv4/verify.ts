@@ -14,7 +14,7 @@ import {
   isSameSignature,
   type SigningKey,
   SigningKeyCache,
-} from "./signing-key.ts";
+} from "@platform/s3/signature";
 
 /** Allowed clock skew. */
 const CLOCK_SKEW_MS_MAX = 900_000;

@@ -2,17 +2,19 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { createManualClock } from "@platform/kernel/time";
-import { AwsChunkedDecoder } from "../../../src/s3/sigv4/aws-chunked.ts";
 import {
   encodeAwsChunked,
   hashHex,
-  readQuery,
   presignTarget,
-  readFormClaim,
-  SignatureVerifier,
-  type SignedRequest,
   signPolicy,
   signRequest,
+} from "@platform/s3/signature";
+import { AwsChunkedDecoder } from "../../../src/s3/sigv4/aws-chunked.ts";
+import {
+  readFormClaim,
+  readQuery,
+  SignatureVerifier,
+  type SignedRequest,
 } from "../../../src/s3/sigv4/index.ts";
 import { RequestFields } from "../../../src/s3/wire/fields.ts";
 

@@ -1,7 +1,15 @@
 // Signatures of the chunks and trailers of a streamed body ("Signature calculations: transferring payload in chunks").
-import { hashHex } from "../wire/uri.ts";
-import type { ChunkSeed } from "./payload.ts";
-import { formatScope } from "./signing-key.ts";
+import { hashHex } from "./canonical-request.ts";
+import { formatScope, type SigningKey, type SigningScope } from "./signing-key.ts";
+
+/** The start of a chain of chunk signatures. */
+export interface ChunkSeed {
+  key: SigningKey;
+  timestamp: string;
+  scope: SigningScope;
+  /** The signature of the request headers. */
+  signature: string;
+}
 
 const EMPTY_SHA256 = hashHex("");
 

@@ -1,4 +1,4 @@
-// Creates signatures like a client, for tests and for requests to other S3 services.
+// Creates signatures of requests, presigned URLs, chunked bodies and form uploads.
 import { createHash } from "node:crypto";
 import {
   buildCanonicalRequest,
@@ -7,7 +7,7 @@ import {
   encodeUri,
   hashHex,
   parseQuery,
-} from "../wire/uri.ts";
+} from "./canonical-request.ts";
 import { signChunk, signTrailer } from "./chunk-signature.ts";
 import {
   deriveSigningKey,
@@ -43,6 +43,23 @@ export interface SignedHead {
   key: SigningKey;
   scope: SigningScope;
   timestamp: string;
+}
+
+/** Signs requests of `fetch` by their URL: the headers to send with a body, without `host`. */
+export type UrlSigner = (method: string, url: URL, body: string) => Record<string, string>;
+
+/** Creates a signer for requests whose bodies are short texts. */
+export function createUrlSigner(identity: SigningIdentity): UrlSigner {
+  return (method, url, body) => {
+    const { host: _host, ...headers } = signRequest(identity, {
+      method,
+      target: `${url.pathname}${url.search}`,
+      headers: { host: url.host },
+      payloadHash: hashHex(body),
+      timeMs: Date.now(),
+    }).headers;
+    return headers;
+  };
 }
 
 /** Signs a request in its Authorization header. A given `date` header, or the `x-store-` form of a header, is kept. */

@@ -1,0 +1,575 @@
+// A client of one bucket: puts, ranged reads, listings, deletions and multipart uploads, with retries.
+import { hash } from "node:crypto";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { EgressGuard } from "@platform/kernel/egress";
+import { systemClock, type Clock } from "@platform/kernel/time";
+import { encodeUri, signRequest } from "../signature/index.ts";
+import { malformed, readExactly, readText } from "./answer-body.ts";
+import { findText, parseAnswer, type AnswerElement } from "./answer-document.ts";
+import { CircuitBreaker } from "./circuit-breaker.ts";
+import {
+  classifyAnswer,
+  S3ClientError,
+  type S3ClientErrorCode,
+  type S3Operation,
+} from "./error.ts";
+import { Transport } from "./transport.ts";
+
+const ERROR_BYTES_MAX = 64 * 1024;
+/** A page of 1 000 keys of 1 KiB in escaped form. */
+const PAGE_BYTES_MAX = 8 * 1024 * 1024;
+/** Bodies from this size on are hashed on a thread of the pool. */
+const ASIDE_BYTES_MIN = 64 * 1024;
+const EMPTY = new Uint8Array(0);
+const BACKOFF_MS = 200;
+const BACKOFF_MS_MAX = 10_000;
+const RETRY_AFTER_MS_MAX = 30_000;
+/** `MaxKeys` of S3. */
+const KEYS_MAX = 1_000;
+
+/** Credentials of the store. */
+export interface S3Credentials {
+  accessKey: string;
+  secretKey: string;
+  sessionToken?: string | undefined;
+}
+
+/** The end of one attempt, for metrics. */
+export interface S3Attempt {
+  operation: S3Operation;
+  code: "ok" | S3ClientErrorCode;
+  /** The store's own code. */
+  serverCode: string | undefined;
+  durationMs: number;
+}
+
+/** Options of an `S3Client`. */
+export interface S3ClientOptions {
+  /** `http://` or `https://`, host and optional port; buckets are addressed by path. */
+  endpoint: URL;
+  region: string;
+  bucket: string;
+  /** Read for each request, so that rotated credentials count at once. */
+  credentials: () => S3Credentials;
+  /** For endpoints that users supply. */
+  guard?: EgressGuard | undefined;
+  /** Trusted certificate authorities in PEM; default: those of Node. */
+  ca?: readonly string[] | undefined;
+  /** Connections to the store. 16. */
+  socketsMax?: number;
+  /** Requests in flight, those that wait for a connection included; further ones are `busy`. 128. */
+  requestsMax?: number;
+  /** Attempts of a request. 4. */
+  attemptsMax?: number;
+  /** Longest silence of the store within an attempt. 15 000. */
+  stallMs?: number;
+  /** Longest time of an attempt. 120 000. */
+  attemptMs?: number;
+  clock?: Clock;
+  /** Called after each attempt. Must not throw. */
+  onAttempt?: (attempt: S3Attempt) => void;
+}
+
+/** Settings of a single request, which may differ from those of the client. */
+export interface S3RequestOptions {
+  signal?: AbortSignal | undefined;
+  /** Attempts of this request. */
+  attemptsMax?: number | undefined;
+}
+
+/** An object's size in bytes and its entity tag. */
+export interface S3ObjectHead {
+  bytes: number;
+  etag: string | undefined;
+}
+
+/** An object in a listing. */
+export interface S3ListedObject {
+  key: string;
+  bytes: number;
+  /** Time of the last change, in epoch milliseconds. */
+  modifiedMs: number;
+}
+
+/** A page of a listing; `next` continues it. */
+export interface S3Page {
+  objects: S3ListedObject[];
+  next: string | undefined;
+}
+
+interface Call {
+  operation: S3Operation;
+  method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE";
+  /** `undefined` for the bucket. */
+  key?: string;
+  query?: readonly (readonly [name: string, value: string])[];
+  headers?: Readonly<Record<string, string>>;
+  body?: Uint8Array;
+  options: S3RequestOptions;
+}
+
+/** See the file's title. All methods reject with an `S3ClientError`. */
+export class S3Client {
+  readonly #options: S3ClientOptions;
+  readonly #clock: Clock;
+  readonly #transport: Transport;
+  readonly #breaker: CircuitBreaker;
+  readonly #closing = new AbortController();
+  #inFlight = 0;
+
+  /** Throws a TypeError for an endpoint with a path, a query or credentials. */
+  constructor(options: S3ClientOptions) {
+    checkEndpoint(options.endpoint);
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#breaker = new CircuitBreaker(this.#clock);
+    this.#transport = new Transport({
+      endpoint: options.endpoint,
+      guard: options.guard,
+      ca: options.ca,
+      socketsMax: options.socketsMax ?? 16,
+      stallMs: options.stallMs ?? 15_000,
+      attemptMs: options.attemptMs ?? 120_000,
+    });
+  }
+
+  /** Stores an object; the store verifies the SHA-256 of what it receives. */
+  async put(key: string, body: Uint8Array, options: S3RequestOptions = {}): Promise<void> {
+    const call: Call = { operation: "put", method: "PUT", key, body, options };
+    await this.#send(call, (answer) => readEmpty(answer, "put"));
+  }
+
+  /** Reads the bytes from `start` to below `end`. An object that ends before `end` is `range_not_satisfiable`. */
+  getRange(
+    key: string,
+    start: number,
+    end: number,
+    options: S3RequestOptions = {},
+  ): Promise<Buffer> {
+    const headers = { range: `bytes=${start}-${end - 1}` };
+    return this.#send({ operation: "get", method: "GET", key, headers, options }, (answer) =>
+      readRange(answer, start, end),
+    );
+  }
+
+  /**
+   * Size and tag of an object; `undefined` only if the store says that this object does not exist in an existing bucket.
+   */
+  async head(key: string, options: S3RequestOptions = {}): Promise<S3ObjectHead | undefined> {
+    try {
+      return await this.#send({ operation: "head", method: "HEAD", key, options }, readHead);
+    } catch (error) {
+      if (!isCode(error, "not_found")) throw error;
+    }
+    // An answer to HEAD has no body, so it cannot tell a missing object from a missing bucket.
+    const headers = { range: "bytes=0-0" };
+    try {
+      return await this.#send(
+        { operation: "head", method: "GET", key, headers, options },
+        readHeadOfRange,
+      );
+    } catch (error) {
+      if (isCode(error, "not_found") && (error as S3ClientError).serverCode === "NoSuchKey") {
+        return undefined;
+      }
+      throw error;
+    }
+  }
+
+  /** Deletes an object; one that does not exist counts as deleted. */
+  async delete(key: string, options: S3RequestOptions = {}): Promise<void> {
+    try {
+      await this.#send({ operation: "delete", method: "DELETE", key, options }, (answer) =>
+        readEmpty(answer, "delete"),
+      );
+    } catch (error) {
+      const isGone =
+        isCode(error, "not_found") && (error as S3ClientError).serverCode !== undefined;
+      if (!isGone) throw error;
+    }
+  }
+
+  /** A page of the objects whose keys begin with `prefix`, in the order of the keys. */
+  list(
+    prefix: string,
+    options: S3RequestOptions & { token?: string | undefined; keysMax?: number } = {},
+  ): Promise<S3Page> {
+    const query: [string, string][] = [
+      ["list-type", "2"],
+      ["encoding-type", "url"],
+      ["max-keys", String(options.keysMax ?? KEYS_MAX)],
+      ["prefix", prefix],
+    ];
+    if (options.token !== undefined) query.push(["continuation-token", options.token]);
+    return this.#send({ operation: "list", method: "GET", query, options }, async (answer) =>
+      readPage(await readDocument(answer, "list", "ListBucketResult"), prefix),
+    );
+  }
+
+  /** All objects whose keys begin with `prefix`, page by page. */
+  async *listAll(
+    prefix: string,
+    options: S3RequestOptions = {},
+  ): AsyncGenerator<S3ListedObject, void> {
+    let token: string | undefined;
+    do {
+      const page: S3Page = await this.list(prefix, { ...options, token });
+      yield* page.objects;
+      if (page.next !== undefined && page.next === token) {
+        throw malformed("list", "a page continues with itself");
+      }
+      token = page.next;
+    } while (token !== undefined);
+  }
+
+  /** Starts a multipart upload and returns its id. */
+  createUpload(key: string, options: S3RequestOptions = {}): Promise<string> {
+    const query = [["uploads", ""]] as const;
+    const call: Call = { operation: "create_upload", method: "POST", key, query, options };
+    return this.#send(call, async (answer) => {
+      const root = await readDocument(answer, "create_upload", "InitiateMultipartUploadResult");
+      const id = findText(root, "UploadId");
+      if (id === undefined || id === "") throw malformed("create_upload", "it has no UploadId");
+      return id;
+    });
+  }
+
+  /** Stores a part and returns its entity tag. Parts but the last have at least 5 MiB. */
+  uploadPart(
+    key: string,
+    uploadId: string,
+    number: number,
+    body: Uint8Array,
+    options: S3RequestOptions = {},
+  ): Promise<string> {
+    const query = [
+      ["partNumber", String(number)],
+      ["uploadId", uploadId],
+    ] as const;
+    const call: Call = { operation: "upload_part", method: "PUT", key, query, body, options };
+    return this.#send(call, async (answer) => {
+      await readEmpty(answer, "upload_part");
+      const { etag } = answer.headers;
+      if (etag === undefined || etag === "") throw malformed("upload_part", "it has no ETag");
+      return etag;
+    });
+  }
+
+  /** Completes an upload of parts with these tags. */
+  async completeUpload(
+    key: string,
+    uploadId: string,
+    etags: readonly string[],
+    options: S3RequestOptions = {},
+  ): Promise<void> {
+    const parts = etags.map(
+      (etag, index) =>
+        `<Part><PartNumber>${index + 1}</PartNumber><ETag>${escapeXml(etag)}</ETag></Part>`,
+    );
+    const body = Buffer.from(
+      `<CompleteMultipartUpload xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${parts.join("")}</CompleteMultipartUpload>`,
+    );
+    const query = [["uploadId", uploadId]] as const;
+    const headers = { "content-type": "application/xml" };
+    await this.#send(
+      { operation: "complete_upload", method: "POST", key, query, headers, body, options },
+      (answer) => readDocument(answer, "complete_upload", "CompleteMultipartUploadResult"),
+    );
+  }
+
+  /** Discards an upload; one that does not exist counts as discarded. */
+  async abortUpload(key: string, uploadId: string, options: S3RequestOptions = {}): Promise<void> {
+    const query = [["uploadId", uploadId]] as const;
+    try {
+      await this.#send(
+        { operation: "abort_upload", method: "DELETE", key, query, options },
+        (answer) => readEmpty(answer, "abort_upload"),
+      );
+    } catch (error) {
+      if (!isCode(error, "no_such_upload")) throw error;
+    }
+  }
+
+  /** Ids of the unfinished uploads of exactly this key, at most a thousand. */
+  listUploads(key: string, options: S3RequestOptions = {}): Promise<string[]> {
+    const query = [
+      ["uploads", ""],
+      ["prefix", key],
+    ] as const;
+    return this.#send(
+      { operation: "list_uploads", method: "GET", query, options },
+      async (answer) => {
+        const root = await readDocument(answer, "list_uploads", "ListMultipartUploadsResult");
+        return root.children.flatMap((child) => {
+          if (child.name !== "Upload" || findText(child, "Key") !== key) return [];
+          return [findText(child, "UploadId") ?? ""];
+        });
+      },
+    );
+  }
+
+  /** Aborts all requests and closes the connections. */
+  close(): void {
+    this.#closing.abort();
+    this.#transport.close();
+  }
+
+  async #send<Result>(
+    call: Call,
+    read: (answer: IncomingMessage) => Promise<Result>,
+  ): Promise<Result> {
+    const { operation, options } = call;
+    const { requestsMax = 128, attemptsMax = 4 } = this.#options;
+    if (this.#inFlight >= requestsMax) {
+      throw new S3ClientError("busy", `${requestsMax} requests are in flight`, { operation });
+    }
+    const signals = [this.#closing.signal, ...(options.signal ? [options.signal] : [])];
+    const signal = AbortSignal.any(signals);
+    this.#inFlight += 1;
+    try {
+      const payloadHash = await hashBody(call.body ?? EMPTY);
+      const last = options.attemptsMax ?? attemptsMax;
+      for (let attempt = 1; ; attempt += 1) {
+        try {
+          return await this.#attempt(call, payloadHash, signal, read);
+        } catch (error) {
+          if (!(error instanceof S3ClientError) || !error.isTransient || attempt >= last)
+            throw error;
+          await this.#pause(operation, attempt, error.retryAfterMs ?? 0, signal);
+        }
+      }
+    } finally {
+      this.#inFlight -= 1;
+    }
+  }
+
+  // Full jitter: clients of a store that comes back do not return all at once.
+  async #pause(
+    operation: S3Operation,
+    attempt: number,
+    retryAfterMs: number,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const backoffMs = Math.random() * Math.min(BACKOFF_MS_MAX, BACKOFF_MS * 2 ** attempt);
+    try {
+      await sleep(Math.max(backoffMs, Math.min(retryAfterMs, RETRY_AFTER_MS_MAX)), undefined, {
+        signal,
+      });
+    } catch (cause) {
+      throw new S3ClientError("aborted", "aborted", { operation, cause });
+    }
+  }
+
+  async #attempt<Result>(
+    call: Call,
+    payloadHash: string,
+    signal: AbortSignal,
+    read: (answer: IncomingMessage) => Promise<Result>,
+  ): Promise<Result> {
+    const { operation, method, body } = call;
+    const waitMs = this.#breaker.admit();
+    if (waitMs > 0) {
+      const text = `the store has failed repeatedly; the next trial is in ${Math.ceil(waitMs)} ms`;
+      throw new S3ClientError("circuit_open", text, { operation, retryAfterMs: waitMs });
+    }
+    const started = this.#clock.monotonicMs();
+    let failure: S3ClientError | undefined;
+    try {
+      const target = this.#targetOf(call);
+      const headers = this.#sign(call, target, payloadHash);
+      return await this.#transport.send(
+        { operation, method, target, headers, body, signal },
+        async (answer) => {
+          await refuseFailure(answer, operation);
+          return read(answer);
+        },
+      );
+    } catch (error) {
+      failure = error as S3ClientError;
+      throw error;
+    } finally {
+      const isNeutral = failure?.code === "aborted" || failure?.code === "address_not_allowed";
+      this.#breaker.settle(isNeutral ? undefined : failure?.isOutage !== true);
+      this.#options.onAttempt?.({
+        operation,
+        code: failure?.code ?? "ok",
+        serverCode: failure?.serverCode,
+        durationMs: this.#clock.monotonicMs() - started,
+      });
+    }
+  }
+
+  #targetOf({ key, query = [] }: Call): string {
+    const path = `/${encodeUri(this.#options.bucket)}${key === undefined ? "" : `/${encodeUri(key, true)}`}`;
+    const pairs = query.map(([name, value]) => `${encodeUri(name)}=${encodeUri(value)}`);
+    return pairs.length === 0 ? path : `${path}?${pairs.join("&")}`;
+  }
+
+  #sign(call: Call, target: string, payloadHash: string): Record<string, string> {
+    const { endpoint, region } = this.#options;
+    const { accessKey, secretKey, sessionToken } = this.#options.credentials();
+    const headers: Record<string, string> = { ...call.headers, host: endpoint.host };
+    if (sessionToken !== undefined) headers["x-amz-security-token"] = sessionToken;
+    const signed = signRequest(
+      { accessKey, secret: secretKey, region },
+      { method: call.method, target, headers, payloadHash, timeMs: this.#clock.now() },
+    ).headers;
+    signed["accept-encoding"] = "identity";
+    if (call.body !== undefined) signed["content-length"] = String(call.body.length);
+    else if (call.method === "POST" || call.method === "PUT") signed["content-length"] = "0";
+    return signed;
+  }
+}
+
+/** Throws a TypeError for an endpoint that the client cannot use. */
+export function checkEndpoint({
+  protocol,
+  username,
+  password,
+  pathname,
+  search,
+  hash: fragment,
+}: URL): void {
+  const isPlain =
+    (protocol === "http:" || protocol === "https:") &&
+    `${username}${password}${search}${fragment}` === "" &&
+    pathname === "/";
+  if (isPlain) return;
+  throw new TypeError("an endpoint is http:// or https://, a host and an optional port");
+}
+
+function isCode(error: unknown, code: S3ClientErrorCode): boolean {
+  return error instanceof S3ClientError && error.code === code;
+}
+
+// SHA-256 of a large body takes milliseconds: not on this thread.
+async function hashBody(body: Uint8Array): Promise<string> {
+  if (body.length < ASIDE_BYTES_MIN) return hash("sha256", body, "hex");
+  const digest = await crypto.subtle.digest("SHA-256", body as Uint8Array<ArrayBuffer>);
+  return Buffer.from(digest).toString("hex");
+}
+
+async function refuseFailure(answer: IncomingMessage, operation: S3Operation): Promise<void> {
+  const { statusCode: status = 0, headers } = answer;
+  if (status >= 200 && status < 300) return;
+  const text = await readText(answer, operation, ERROR_BYTES_MAX).catch(() => "");
+  throw failureOf(operation, status, headers, parseAnswer(text));
+}
+
+function failureOf(
+  operation: S3Operation,
+  status: number,
+  headers: IncomingHttpHeaders,
+  document: AnswerElement | undefined,
+): S3ClientError {
+  const found = document?.name === "Error" ? findText(document, "Code") : undefined;
+  // Codes become labels and parts of answers, so they must look like codes.
+  const serverCode = found !== undefined && /^[A-Za-z0-9.]{1,64}$/.test(found) ? found : undefined;
+  const code = classifyAnswer(status, serverCode);
+  const seconds = Number(headers["retry-after"] ?? Number.NaN);
+  const retryAfterMs = seconds >= 0 && seconds < 86_400 ? seconds * 1_000 : undefined;
+  const region = headers["x-amz-bucket-region"];
+  const hint = typeof region === "string" && /^[a-z0-9-]{1,32}$/.test(region) ? ` (${region})` : "";
+  const text = `the store answered ${status}${serverCode === undefined ? "" : ` ${serverCode}`}${hint}`;
+  return new S3ClientError(code, text, { operation, status, serverCode, retryAfterMs });
+}
+
+async function readDocument(
+  answer: IncomingMessage,
+  operation: S3Operation,
+  name: string,
+): Promise<AnswerElement> {
+  const root = parseAnswer(await readText(answer, operation, PAGE_BYTES_MAX));
+  const { statusCode: status = 0, headers } = answer;
+  if (root?.name === "Error") throw failureOf(operation, status, headers, root);
+  if (root?.name === name) return root;
+  throw malformed(operation, `not a ${name}`, status);
+}
+
+// Success has no body; some servers and proxies send an error with status 200.
+async function readEmpty(answer: IncomingMessage, operation: S3Operation): Promise<void> {
+  const text = await readText(answer, operation, ERROR_BYTES_MAX);
+  if (text.trim() === "") return;
+  const { statusCode: status = 0, headers } = answer;
+  const root = parseAnswer(text);
+  if (root?.name === "Error") throw failureOf(operation, status, headers, root);
+  throw malformed(operation, "a document where none belongs", status);
+}
+
+async function readRange(answer: IncomingMessage, start: number, end: number): Promise<Buffer> {
+  const range = parseContentRange(answer.headers["content-range"]);
+  if (answer.statusCode !== 206 || range === undefined) {
+    // Fails as an error that came with a success status, if it is one.
+    await readEmpty(answer, "get");
+    throw malformed("get", "it ignores the range", answer.statusCode);
+  }
+  if (range.start !== start) throw malformed("get", "it is of another range", 206);
+  if (range.end !== end) {
+    if (range.end === range.total && range.end < end) {
+      const text = `the object has ${range.total} bytes, not ${end}`;
+      throw new S3ClientError("range_not_satisfiable", text, { operation: "get", status: 206 });
+    }
+    throw malformed("get", "it is of another range", 206);
+  }
+  return readExactly(answer, "get", end - start);
+}
+
+async function readHead(answer: IncomingMessage): Promise<S3ObjectHead> {
+  await readText(answer, "head", 0);
+  const length = answer.headers["content-length"];
+  if (length === undefined || !/^\d{1,15}$/.test(length)) {
+    throw malformed("head", "it has no Content-Length");
+  }
+  return { bytes: Number(length), etag: answer.headers.etag };
+}
+
+async function readHeadOfRange(answer: IncomingMessage): Promise<S3ObjectHead> {
+  const range = parseContentRange(answer.headers["content-range"]);
+  if (range === undefined) throw malformed("head", "it ignores the range", answer.statusCode);
+  await readExactly(answer, "head", range.end - range.start);
+  return { bytes: range.total, etag: answer.headers.etag };
+}
+
+function parseContentRange(
+  text: string | undefined,
+): { start: number; end: number; total: number } | undefined {
+  const match = /^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15})$/.exec(text ?? "");
+  if (match === null) return undefined;
+  const [start, last, total] = match.slice(1).map(Number) as [number, number, number];
+  return start <= last && last < total ? { start, end: last + 1, total } : undefined;
+}
+
+function readPage(root: AnswerElement, prefix: string): S3Page {
+  const isEncoded = findText(root, "EncodingType") === "url";
+  const objects = root.children
+    .filter(({ name }) => name === "Contents")
+    .map((child): S3ListedObject => {
+      const written = findText(child, "Key") ?? "";
+      const bytes = Number(findText(child, "Size") ?? Number.NaN);
+      const key = isEncoded ? decodeKey(written) : written;
+      if (!Number.isSafeInteger(bytes) || bytes < 0) throw malformed("list", "a size is missing");
+      if (!key.startsWith(prefix)) throw malformed("list", "a key outside of the prefix");
+      const modifiedMs = Date.parse(findText(child, "LastModified") ?? "");
+      if (Number.isNaN(modifiedMs)) throw malformed("list", "a time is missing");
+      return { key, bytes, modifiedMs };
+    });
+  const isTruncated = findText(root, "IsTruncated") === "true";
+  const next = isTruncated ? findText(root, "NextContinuationToken") : undefined;
+  if (isTruncated && (next === undefined || next === "")) {
+    throw malformed("list", "a page is truncated without a token");
+  }
+  return { objects, next };
+}
+
+function decodeKey(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll("+", " "));
+  } catch {
+    throw malformed("list", "a key is not encoded");
+  }
+}
+
+function escapeXml(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
+}

@@ -1,0 +1,14 @@
+// A client of S3-compatible stores, for parts of the platform that keep data in them.
+export {
+  checkEndpoint,
+  S3Client,
+  type S3Attempt,
+  type S3ClientOptions,
+  type S3Credentials,
+  type S3ListedObject,
+  type S3ObjectHead,
+  type S3Page,
+  type S3RequestOptions,
+} from "./client/client.ts";
+export { S3ClientError, type S3ClientErrorCode, type S3Operation } from "./client/error.ts";
+export { discardUploads, uploadObject, type UploadSource } from "./client/upload.ts";
