@@ -95,10 +95,11 @@ export function permitTables(
   return (access) => {
     if (access.action !== constants.SQLITE_READ) return permitComputing(access);
     const { first, database } = access;
-    if (first === LIST_FUNCTION || isSubquery(access, others)) return true;
-    if (first === null || !isIn("main", database) || !names.has(first)) return false;
-    onRead(first);
-    return true;
+    if (first !== null && names.has(first) && isIn("main", database)) {
+      onRead(first);
+      return true;
+    }
+    return first === LIST_FUNCTION || isSubquery(access, others);
   };
 }
 
