@@ -34,3 +34,5 @@ function isAlive(pid: number): boolean {
     return false;
   }
 }
+
+parentPort?.postMessage("ready");

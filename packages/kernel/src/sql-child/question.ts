@@ -17,7 +17,7 @@ export interface SqlLimits {
   readonly bytes: number;
   /** From the start on the child to the last row, with the time in which tables are filled. */
   readonly timeMs: number;
-  /** Memory of the statement and its answer, in addition to about 60 MB of the process. Checked 40 times a second. */
+  /** Memory of the statement and its answer, in addition to 72 MiB or more of the process. Checked 40 times a second. */
   readonly memoryBytes: number;
   /** Size of a value, also of one that is only computed, and of a row. */
   readonly valueBytes: number;

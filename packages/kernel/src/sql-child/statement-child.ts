@@ -1,9 +1,10 @@
 // The child process that answers questions, one at a time, at the lowest priority. It ends with the service that started it.
+import { once } from "node:events";
 import { constants as osConstants, setPriority } from "node:os";
 import { Worker } from "node:worker_threads";
 import { answerStatement, type ServiceLink } from "./answer-statement.ts";
 import type { GuardData } from "./child-guard-thread.ts";
-import type { ChildRequest } from "./messages.ts";
+import type { Ask, ChildRequest } from "./messages.ts";
 
 setPriority(osConstants.priority.PRIORITY_LOW);
 const guard = new Worker(new URL("./child-guard-thread.ts", import.meta.url), {
@@ -12,6 +13,9 @@ const guard = new Worker(new URL("./child-guard-thread.ts", import.meta.url), {
 });
 guard.unref();
 process.on("disconnect", () => process.exit());
+
+/** What the process takes with SQLite, which it loads with the first question. */
+const PROCESS_BYTES = 72 * 1024 ** 2;
 
 type Rows = Extract<ChildRequest, { type: "rows" }>["rows"];
 
@@ -29,13 +33,17 @@ const link: ServiceLink = {
   isSpent: () => process.memoryUsage.rss() > (idleBytes + bytesMax) / 2,
 };
 
+// No statement runs without its guard, and the memory that loading the guard takes is not that of a statement.
+const isGuarded = once(guard, "message");
+
 process.on("message", (request: ChildRequest) => {
-  if (request.type === "rows") {
-    onRows?.(request.rows);
-    return;
-  }
-  if (idleBytes === 0) idleBytes = process.memoryUsage.rss();
+  if (request.type === "rows") onRows?.(request.rows);
+  else void isGuarded.then(() => answer(request));
+});
+
+async function answer(request: Ask): Promise<void> {
+  if (idleBytes === 0) idleBytes = Math.max(process.memoryUsage.rss(), PROCESS_BYTES);
   bytesMax = idleBytes + request.limits.memoryBytes;
   guard.postMessage(bytesMax);
-  void answerStatement(request, link);
-});
+  await answerStatement(request, link);
+}

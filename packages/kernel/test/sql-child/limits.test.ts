@@ -132,7 +132,10 @@ test("a child ends with its service, also in the middle of a statement", async (
       stdio: ["ignore", "pipe", "inherit"],
     },
   );
-  await once(service.stdout, "data");
+  await Promise.race([
+    once(service.stdout, "data"),
+    once(service, "exit").then(() => assert.fail("the service has ended")),
+  ]);
   await waitFor(() => listChildren(service.pid!).length === 1);
   const [child] = listChildren(service.pid!);
   service.kill("SIGKILL");
