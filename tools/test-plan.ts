@@ -81,6 +81,7 @@ export const longForms: readonly TestPlan[] = [
   longForm("tests/release/container.test.ts", { PLATFORM_TEST_RELEASE: "whole" }),
   longForm("services/runtime/test/command/killed-start.test.ts", { PLATFORM_KILLED_STARTS: "50" }),
   longForm("services/vault/test/crash/kill.test.ts", { VAULT_KILL_ROUNDS: "200" }),
+  longForm("services/vault/test/serving/sql.test.ts", { VAULT_SQL_WRITES: "500" }),
   longForm("services/vault/test/crash/fault-matrix.test.ts", { VAULT_FAULT_MATRIX: "all" }),
   longForm("services/vault/test/crash/crash-states.test.ts", { VAULT_CRASH_STATES: "500" }),
   longForm("services/runtime/test/watch/watch.test.ts", { PLATFORM_WATCH_CHANGES: "50" }),

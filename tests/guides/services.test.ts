@@ -102,6 +102,7 @@ test("asking storage: S3's form and records alone", { skip }, async () => {
   const out = await type("asking-storage.md");
   assert.match(out, /^Berlin,120\nParis,300$/m);
   assert.match(out, /^\{"city":"Berlin","visits":300\}$/m);
+  assert.match(out, /"rows":\[\["csv",1,\d+\]\]/);
   assert.ok(!out.includes('"code"'), out);
 });
 

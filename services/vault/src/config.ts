@@ -251,6 +251,10 @@ const KEYS = {
       "Limit of the working time of a question about the content of an object. Waits for the disk and for the client do not count.",
     unit: "ms",
   }),
+  sql_timeout_ms: key(z.int().min(100).max(600_000).default(30_000), {
+    description: "Limit of the time of a question about the metadata of a bucket (SQL).",
+    unit: "ms",
+  }),
   enable_audit: key(z.boolean().default(true), {
     description: "Writes an access log to the bucket system-access-logs.",
   }),

@@ -3,8 +3,14 @@ import type { Snapshot } from "@platform/kernel/backup";
 import type { StoreFolders } from "./disk/files.ts";
 import type { FreeSpace } from "./disk/free-space.ts";
 import { FailoverIndex } from "./index/failover-index.ts";
+import {
+  clearQuestionSnapshots,
+  type QuestionSnapshot,
+  takeQuestionSnapshot,
+} from "./index/question-snapshot.ts";
 import type { IndexConnection } from "./index/schema.ts";
 import type { EventOutbox } from "./model/event.ts";
+import { StoreError } from "./model/store-error.ts";
 import type { BucketUsage } from "./model/usage.ts";
 import type { DriveMonitor, DriveState } from "./upkeep/drive-monitor.ts";
 import type { IndexCopyState } from "./upkeep/index-copier.ts";
@@ -84,6 +90,7 @@ export class Store {
   readonly #folders: StoreFolders;
   readonly #logBytesMax: number;
   readonly #stopping = new AbortController();
+  #questions = 0;
   #closing: Promise<void> | undefined;
 
   constructor({ environment, index, freeSpace, unlock, maintenance, monitor }: StoreParts) {
@@ -98,6 +105,7 @@ export class Store {
       this.#folders,
       ...environment.blobs.drives.present.map((drive) => drive.folders),
     ]);
+    clearQuestionSnapshots(this.#indexPath);
     this.#outbox = new StoredOutbox(index, environment.writer);
     this.events = this.#outbox;
     this.buckets = environment.buckets;
@@ -148,11 +156,28 @@ export class Store {
     return takeStoreSnapshot({
       environment: this.#env,
       folders: this.#folders,
-      index: this.#index instanceof FailoverIndex ? this.#index.path : this.#folders.index,
+      index: this.#indexPath,
       freeSpace: this.#freeSpace,
       logBytesMax: this.#logBytesMax,
       stopping: this.#stopping.signal,
     });
+  }
+
+  /**
+   * Takes a state of the index that another process can read, with everything acknowledged before the call. Until its release
+   * the log of the index grows with each write.
+   */
+  async snapshotIndex(): Promise<QuestionSnapshot> {
+    const take = (): Promise<QuestionSnapshot> => {
+      this.#questions += 1;
+      return takeQuestionSnapshot(this.#indexPath, this.#questions, this.#logBytesMax);
+    };
+    try {
+      return await take();
+    } catch (error) {
+      if (error instanceof StoreError || !this.#index.leaveDamaged()) throw error;
+      return take();
+    }
   }
 
   /** The state of each drive, by slot; empty if the store is a single folder. */
@@ -182,6 +207,11 @@ export class Store {
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
+  }
+
+  /** The copy of the index that has every acknowledged commit. */
+  get #indexPath(): string {
+    return this.#index instanceof FailoverIndex ? this.#index.path : this.#folders.index;
   }
 
   async #close(): Promise<void> {

@@ -264,5 +264,5 @@ function getGrantee(caller: Caller): string | undefined {
 }
 
 function isReading(action: string): boolean {
-  return /^s3:(?:Get|List|Head)/.test(action);
+  return /^s3:(?:Get|Head|List|Query)/.test(action);
 }

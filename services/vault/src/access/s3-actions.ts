@@ -1,4 +1,4 @@
-// All actions of S3, implemented here or not ("Actions, resources, and condition keys for Amazon S3").
+// All actions of S3, implemented here or not ("Actions, resources, and condition keys for Amazon S3"), and some of this store.
 
 /** Actions on objects, by their names without `s3:` in lower case. */
 const ON_OBJECTS = `
@@ -27,6 +27,9 @@ const ON_BUCKETS = `
   PutEncryptionConfiguration PutIntelligentTieringConfiguration PutInventoryConfiguration
   PutLifecycleConfiguration PutMetricsConfiguration PutReplicationConfiguration TagResource UntagResource
 `;
+
+/** Actions on buckets that S3 does not have. */
+const OWN_ON_BUCKETS = "QueryBucketMetadata";
 
 /** Actions on the account and on other resources, which bucket policies cannot contain. */
 const ON_ACCOUNT = `
@@ -59,6 +62,7 @@ export type ActionLevel = "account" | "bucket" | "object";
 export const S3_ACTIONS: ReadonlyMap<string, ActionLevel> = new Map([
   ...readNames(ON_OBJECTS, "object"),
   ...readNames(ON_BUCKETS, "bucket"),
+  ...readNames(OWN_ON_BUCKETS, "bucket"),
   ...readNames(ON_ACCOUNT, "account"),
 ]);
 

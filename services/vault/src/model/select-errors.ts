@@ -2,7 +2,7 @@
 
 /**
  * The status and the default message of each code, as in the S3 API reference ("List of SELECT Object Content Error Codes").
- * `QueryLimitExceeded` is this store's own: S3 has no GROUP BY and no ORDER BY.
+ * `InvalidQuery` and `QueryLimitExceeded` are this store's own: S3 has neither SQL on metadata nor GROUP BY.
  */
 export const SELECT_ERRORS = {
   AmbiguousFieldName: [400, "The name matches several fields of the record."],
@@ -60,6 +60,7 @@ export const SELECT_ERRORS = {
   InvalidFileHeaderInfo: [400, "FileHeaderInfo is not valid. Supported are NONE, USE and IGNORE."],
   InvalidJsonType: [400, "The type of the JSON is not valid. Supported are DOCUMENT and LINES."],
   InvalidKeyPath: [400, "The key path in the SQL expression is not valid."],
+  InvalidQuery: [400, "The query is not valid."],
   InvalidQuoteFields: [400, "QuoteFields is not valid. Supported are ALWAYS and ASNEEDED."],
   InvalidRequestParameter: [400, "A parameter of the request is not valid."],
   InvalidScanRange: [400, "The scan range is not valid."],

@@ -99,6 +99,7 @@ async function requireAction(
   if (caller.kind === "session" && !caller.session.scopes.includes(operation.requires)) {
     throw new S3Error("AccessDenied");
   }
+  if (caller.kind === "anonymous" && operation.refusesAnonymous) throw new S3Error("AccessDenied");
   const [of, permission] = operation.acl ?? [];
   if (of === "bucket") question.acl = { of, permission: permission! };
   const answer = authorizer.decide(question);

@@ -18,6 +18,7 @@ import type { Actor } from "../model/event.ts";
 import type { KnownAttributes } from "../model/object.ts";
 import { S3Error } from "../model/s3-error.ts";
 import type { Store } from "../object-store.ts";
+import type { MetadataQuestions } from "../search/metadata-questions.ts";
 import type { SelectPool } from "../select/select-pool.ts";
 import type { EventPolicy } from "../delivery/target.ts";
 import type { S3Answer } from "./answer.ts";
@@ -51,6 +52,8 @@ export interface ObjectApi {
   readonly memory: RequestMemory;
   /** Answers questions about the content of objects. */
   readonly select: SelectPool;
+  /** Answers questions about the metadata of buckets. */
+  readonly metadata: MetadataQuestions;
   /** Exchanges tokens for session keys. */
   readonly webIdentity: WebIdentity;
 }
@@ -116,6 +119,8 @@ export interface Operation {
   readonly errorForm: ErrorForm;
   /** The initiator of the upload may run it, unless a policy denies. */
   readonly allowsInitiator: boolean;
+  /** Anonymous callers are refused, regardless of policies. */
+  readonly refusesAnonymous: boolean;
   /** The operation creates a version, so it cannot address an existing one. */
   readonly createsVersion: boolean;
   readonly handler: OperationHandler;

@@ -18,6 +18,7 @@ import { getObjectLockConfiguration, putObjectLockConfiguration } from "./bucket
 import { ownershipSetting } from "./bucket/ownership.ts";
 import { getBucketPolicyStatus, policySetting } from "./bucket/policy.ts";
 import { publicAccessBlockSetting } from "./bucket/public-access-block.ts";
+import { queryBucketMetadata } from "./bucket/sql.ts";
 import { taggingSetting } from "./bucket/tagging.ts";
 import {
   analytics,
@@ -73,6 +74,12 @@ const OBJECT_READING = {
   versionAction: "s3:GetObjectVersion",
   acl: ["object", "READ"] as const,
   revealsMissing: true,
+};
+
+const METADATA_QUESTION = {
+  action: "s3:QueryBucketMetadata",
+  refusesAnonymous: true,
+  errorForm: "json" as const,
 };
 
 /**
@@ -267,6 +274,8 @@ export const OPERATIONS: readonly Operation[] = [
   row(WRITE, "DeleteBucketMetricsConfiguration", "DELETE bucket?metrics", metrics.delete, {
     action: "s3:PutMetricsConfiguration",
   }),
+  row(READ, "QueryBucketMetadata", "GET bucket?sql", queryBucketMetadata, METADATA_QUESTION),
+  row(READ, "QueryBucketMetadataBody", "POST bucket?sql", queryBucketMetadata, METADATA_QUESTION),
   row(WRITE, "PutObject", "PUT object", putObject, NEW_VERSION),
   row(WRITE, "CopyObject", "PUT object?copy", copyObject, NEW_VERSION),
   row(READ, "GetObject", "GET object", getObject, OBJECT_READING),
@@ -364,6 +373,7 @@ function row(
     revealsMissing: false,
     errorForm: "s3",
     allowsInitiator: false,
+    refusesAnonymous: false,
     createsVersion: false,
     handler,
     ...more,

@@ -42,7 +42,6 @@ const UNAVAILABLE: ReadonlySet<string> = new Set([
   "restore",
   "session",
   "similar",
-  "sql",
   "sweep",
   "torrent",
   "transform",
@@ -62,6 +61,9 @@ const OLDER_PARAMETERS: ReadonlySet<string> = new Set(["AWSAccessKeyId", "Signat
 
 /** Parameters that writes accept. Any other parameter of a write is refused, never ignored. */
 const WRITE_PARAMETERS: ReadonlySet<string> = new Set(["versionId", "partNumber", "uploadId"]);
+
+/** Questions whose text may be the body of a POST, which reads. */
+const QUESTIONS: ReadonlySet<string> = new Set(["sql"]);
 
 /** Subresources that a bucket can have several of, each with an `id`. */
 const IDENTIFIED: ReadonlySet<string> = new Set([
@@ -93,6 +95,8 @@ export function resolveOperation(
   const ignored = new Set<string>();
   const isSigned = query.isPresigned;
   const isOlder = query.has("AWSAccessKeyId");
+  const isQuestion = query.others.some(([name]) => QUESTIONS.has(name));
+  const isRead = method === "GET" || method === "HEAD" || (method === "POST" && isQuestion);
   for (const [given] of query.others) {
     // `lock` is this service's alias of `retention`.
     const name = given === "lock" && address.level === "object" ? "retention" : given;
@@ -100,7 +104,7 @@ export function resolveOperation(
     else if (name === "id" && query.others.some(([other]) => IDENTIFIED.has(other))) continue;
     else if (isOlder && OLDER_PARAMETERS.has(name)) continue;
     else if (isSigned && toPresignedField(name) !== undefined) continue;
-    else if (isIgnored(method, name, query.get(given)!)) ignored.add(name);
+    else if (isIgnored(isRead, name, query.get(given)!)) ignored.add(name);
   }
   requireKeyLength(address.key);
   if (fields.has("x-amz-copy-source") && method === "PUT" && address.level === "object") {
@@ -199,9 +203,8 @@ function isImplemented(level: Level, name: string): boolean {
 // Reads ignore unknown parameters (a page may add `?v=3` to the URL of a picture), writes refuse them. Parameters that begin
 // with `x-` are the client's notes for the access log ("Adding custom log information" in the user guide), unless they
 // stand for headers.
-function isIgnored(method: string, name: string, value: string): boolean {
+function isIgnored(isRead: boolean, name: string, value: string): boolean {
   if (/^x-/i.test(name)) return !/^x-(?:amz|store)-/i.test(name);
-  const isRead = method === "GET" || method === "HEAD";
   if ((isRead ? READ_PARAMETERS : WRITE_PARAMETERS).has(name)) return false;
   // Bun adds `response-*` parameters to presigned writes, too.
   if ((isRead && value !== "") || name.startsWith("response-")) return true;

@@ -5,6 +5,7 @@
 //                                    ▼  │ pieces of the object, one at a time
 //                                  source
 import { Worker } from "node:worker_threads";
+import { FairTurns, TurnRefusal } from "@platform/kernel/turns";
 import { S3Error } from "../model/s3-error.ts";
 import {
   RESUME_BYTES,
@@ -63,11 +64,6 @@ export interface SelectPoolOptions {
   readonly idleMs?: number;
 }
 
-interface Waiter {
-  readonly tenant: string;
-  readonly start: () => void;
-}
-
 /** A thread without a question. */
 interface IdleThread {
   readonly worker: Worker;
@@ -76,20 +72,20 @@ interface IdleThread {
 
 export class SelectPool {
   readonly #options: SelectPoolOptions;
+  readonly #turns: FairTurns;
   readonly #idle: IdleThread[] = [];
   readonly #running = new Set<RunningQuestion>();
-  readonly #waiters = new Set<Waiter>();
-  /** Threads for questions whose wait is over, but which have not started yet. */
-  #promised = 0;
   #isClosed = false;
 
   constructor(options: SelectPoolOptions) {
     this.#options = options;
+    const { threads: places, waitingMax = WAITING_MAX, waitMs = WAIT_MS } = options;
+    this.#turns = new FairTurns({ places, waitingMax, waitMs });
   }
 
   /** Questions that wait for a thread. */
   get waiting(): number {
-    return this.#waiters.size;
+    return this.#turns.waiting;
   }
 
   /** Threads that exist. */
@@ -98,17 +94,12 @@ export class SelectPool {
   }
 
   /**
-   * Starts a question as soon as there is a thread. Rejects with Busy if too many wait, or after a minute, and with the reason
-   * of `signal` when it aborts.
+   * Starts a question as soon as there is a thread. A tenant has one at most while another waits. Rejects with Busy if too many
+   * wait, or after a minute, and with the reason of `signal` when it aborts.
    */
   async ask(question: Question, signal: AbortSignal): Promise<Answer> {
+    const release = await this.#takeTurn(question.tenant, signal);
     if (this.#isClosed) throw busy();
-    signal.throwIfAborted();
-    if (!this.#hasThread(question.tenant)) {
-      await this.#wait(question.tenant, signal);
-      this.#promised -= 1;
-      if (this.#isClosed) throw busy();
-    }
     const { timeoutMs, onFinished } = this.#options;
     const idle = this.#idle.pop();
     clearTimeout(idle?.timer);
@@ -117,7 +108,11 @@ export class SelectPool {
       worker: idle?.worker ?? startThread(),
       timeoutMs,
       onFinished,
-      onEnded: (worker) => this.#onEnded(running, worker),
+      onEnded: (worker) => {
+        this.#running.delete(running);
+        if (worker !== undefined && !this.#isClosed) this.#keep(worker);
+        release();
+      },
     });
     this.#running.add(running);
     return running;
@@ -126,7 +121,7 @@ export class SelectPool {
   /** Ends all questions and threads. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const { start } of this.#waiters) start();
+    this.#turns.end();
     const questions = [...this.#running].map((running) => running.end());
     const idle = this.#idle.splice(0).map(({ worker, timer }) => {
       clearTimeout(timer);
@@ -135,64 +130,12 @@ export class SelectPool {
     await Promise.all([...questions, ...idle]);
   }
 
-  // With another tenant waiting, a tenant has one thread at most.
-  #hasThread(tenant: string): boolean {
-    if (this.#running.size + this.#promised >= this.#options.threads) return false;
-    const isAlone = [...this.#waiters].every((waiter) => waiter.tenant === tenant);
-    return isAlone || this.#count(tenant) === 0;
-  }
-
-  #count(tenant: string): number {
-    let count = 0;
-    for (const running of this.#running) if (running.tenant === tenant) count += 1;
-    return count;
-  }
-
-  #wait(tenant: string, signal: AbortSignal): Promise<void> {
-    const { waitingMax = WAITING_MAX, waitMs = WAIT_MS } = this.#options;
-    if (this.#waiters.size >= waitingMax) throw busy();
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const leave = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", onAbort);
-      this.#waiters.delete(waiter);
-    };
-    const onAbort = (): void => {
-      leave();
-      reject(signal.reason as Error);
-    };
-    const waiter: Waiter = {
-      tenant,
-      start: () => {
-        leave();
-        this.#promised += 1;
-        resolve();
-      },
-    };
-    const timer = setTimeout(() => {
-      leave();
-      reject(busy());
-    }, waitMs);
-    signal.addEventListener("abort", onAbort);
-    this.#waiters.add(waiter);
-    return promise;
-  }
-
-  #onEnded(running: RunningQuestion, worker: Worker | undefined): void {
-    this.#running.delete(running);
-    if (worker !== undefined && !this.#isClosed) this.#keep(worker);
-    this.#startNext();
-  }
-
-  // The tenant with the fewest questions comes first, and of these the one that has waited longest.
-  #startNext(): void {
-    if (this.#running.size + this.#promised >= this.#options.threads) return;
-    let next: Waiter | undefined;
-    for (const waiter of this.#waiters) {
-      if (next === undefined || this.#count(waiter.tenant) < this.#count(next.tenant))
-        next = waiter;
+  async #takeTurn(tenant: string, signal: AbortSignal): Promise<() => void> {
+    try {
+      return await this.#turns.take(tenant, signal);
+    } catch (error) {
+      throw error instanceof TurnRefusal ? busy() : error;
     }
-    next?.start();
   }
 
   #keep(worker: Worker): void {
@@ -237,7 +180,6 @@ interface RunningOptions {
 
 /** A question on its thread. */
 class RunningQuestion implements Answer {
-  readonly tenant: string;
   readonly #options: RunningOptions;
   readonly #worker: Worker;
   readonly #records: Buffer[] = [];
@@ -258,8 +200,7 @@ class RunningQuestion implements Answer {
   constructor(options: RunningOptions) {
     this.#options = options;
     const { question, worker, timeoutMs } = options;
-    const { request, source, nowMs, tenant } = question;
-    this.tenant = tenant;
+    const { request, source, nowMs } = question;
     this.#worker = worker;
     this.#leftMs = timeoutMs;
     worker.removeAllListeners();

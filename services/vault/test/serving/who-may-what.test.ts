@@ -189,7 +189,8 @@ async function judge(operation: Operation, principal: Principal): Promise<string
 
 test("every operation declares the scope that it requires", () => {
   for (const { name, requires, method, parameters } of OPERATIONS) {
-    const isRead = method === "GET" || method === "HEAD" || parameters.includes("select");
+    const isQuestion = ["select", "sql"].some((parameter) => parameters.includes(parameter));
+    const isRead = method === "GET" || method === "HEAD" || isQuestion;
     const wanted = name === "AssumeRoleWithWebIdentity" ? "token" : isRead ? READ : WRITE;
     assert.equal(requires, wanted, name);
   }
