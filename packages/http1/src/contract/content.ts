@@ -67,6 +67,11 @@ export interface ContentFilter {
   onEnd(output: ContentOutput): void;
   /** The client accepts bytes again after `output.write` returned false. */
   onDrain?(output: ContentOutput): void;
+  /**
+   * The upstream broke off after the head was sent: true if the filter ends the content itself, so that its readers learn of
+   * the failure (an event of a stream). Otherwise the client's connection is destroyed.
+   */
+  onTruncated?(output: ContentOutput): boolean;
   /** The response ended before `output.end`: the client or the upstream was lost. No call follows. */
   onAbort?(): void;
 }
@@ -78,8 +83,11 @@ export interface ContentOutput {
    * if the client's buffer is full: the upstream is then paused, and a filter that has more to write waits for `onDrain`.
    */
   write(bytes: Buffer): boolean;
-  /** Ends the content. Ends the response as well if the upstream's content has not ended. */
-  end(): void;
+  /**
+   * Ends the content. Ends the response as well if the upstream's content has not ended. The trailers replace those of the
+   * upstream with the same names; they are omitted if the response is not chunked.
+   */
+  end(trailers?: readonly (readonly [name: string, value: string])[]): void;
   /** Stops reading from the upstream while this filter holds as much as it may; up to one read may still follow. */
   pause(): void;
   /** Continues after `pause`. */

@@ -80,8 +80,11 @@ export class FilteredContent<U> {
   #isFirstRead = true;
   #framing: FramingKind = Framing.None;
   #remaining = 0;
+  /** Trailers of the upstream, and those that filters have added. */
   #trailers: readonly (readonly [name: string, value: string])[] = [];
+  #added: readonly (readonly [name: string, value: string])[] = [];
   #isSourceDone = false;
+  #isTruncated = false;
   /** The last filter has ended the content. */
   isEnded = false;
   #isOver = false;
@@ -153,11 +156,29 @@ export class FilteredContent<U> {
     for (const filter of this.#filters) filter.onAbort?.();
   }
 
+  /** The upstream has broken off: true if a filter ends the content, which is possible unless its length was announced. */
+  endTruncated(): boolean {
+    if (this.#isOver || this.isEnded || this.#isTruncated) return false;
+    if (this.#framing === Framing.Length) return false;
+    this.#isTruncated = true;
+    this.#isSourceDone = true;
+    const index = this.#filters.findIndex((filter) => filter.onTruncated !== undefined);
+    return index !== -1 && this.#filters[index]!.onTruncated!(this.#outputs[index]!);
+  }
+
+  #listTrailers(): (readonly [name: string, value: string])[] {
+    const names = new Set(this.#added.map(([name]) => name.toLowerCase()));
+    return [...this.#trailers.filter(([name]) => !names.has(name.toLowerCase())), ...this.#added];
+  }
+
   #createOutput(index: number): ContentOutput {
     return {
       write: (bytes) => this.#guard(() => this.#passTo(index + 1, bytes)),
-      end: () => {
-        this.#guard(() => this.#endStage(index + 1));
+      end: (trailers = []) => {
+        this.#guard(() => {
+          this.#added = [...this.#added, ...trailers];
+          return this.#endStage(index + 1);
+        });
       },
       pause: () => {
         if (this.#isOver) return;
@@ -270,7 +291,7 @@ export class FilteredContent<U> {
       this.#framing = Framing.None;
       return;
     }
-    if (this.isEnded && draft.contentLength === -1 && this.#trailers.length === 0) {
+    if (this.isEnded && draft.contentLength === -1 && this.#listTrailers().length === 0) {
       draft.contentLength = first.reduce((size, bytes) => size + bytes.length, 0);
     }
     if (draft.contentLength >= 0) {
@@ -326,14 +347,15 @@ export class FilteredContent<U> {
 
   #writeLastChunk(): void {
     const exchange = this.#exchange;
-    if (this.#trailers.length === 0) {
+    const trailers = this.#listTrailers();
+    if (trailers.length === 0) {
       exchange.socket.write(LAST_CHUNK);
       return;
     }
     const { writer } = exchange.host.engine;
     writer.begin();
     writer.raw(Buffer.from("0\r\n"));
-    for (const [name, value] of this.#trailers) writer.field(name, value);
+    for (const [name, value] of trailers) writer.field(name, value);
     writer.endHead();
     exchange.flush();
   }

@@ -137,6 +137,10 @@ export class ResponseFlow<U> implements FilteredOwner {
       this.#owner.fail("malformed-response", "truncated_content");
       return;
     }
+    if (this.#content.filtered !== null) {
+      request.expectContent();
+      if (this.#content.filtered.endTruncated()) return;
+    }
     this.#owner.conclude("truncated");
     exchange.destroy();
   }

@@ -74,6 +74,24 @@ for (const runtime of runtimes) {
       await until("response complete 5");
     });
 
+    test("trailers of a filter are added, and replace those of the upstream with their names", async () => {
+      const body = "3\r\nabc\r\n0\r\nX-Sum: 3\r\nX-Other: 1\r\n\r\n";
+      const answer = await filtered("trailers", CHUNKED + body);
+      assert.match(answer, /\r\n\r\n3\r\nABC\r\n0\r\nX-Other: 1\r\nX-Sum: own\r\n\r\n$/);
+    });
+
+    test("a filter ends content that the upstream breaks off, with bytes of its own", async () => {
+      const { port } = await upstream((client) => {
+        client.socket.write(`${CHUNKED}3\r\nabc\r\n`);
+        setTimeout(() => client.socket.end("2\r\nd"), 20);
+      });
+      const answer = await ask(
+        proxy.port,
+        `GET /f/complete/${port}/x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
+      );
+      assert.match(answer, /\r\n\r\n3\r\nabc\r\n(?:1\r\nd\r\n)?c\r\n\[broken off\]\r\n0\r\n\r\n$/);
+    });
+
     test("content that ends with the head gets a length", async () => {
       const answer = await filtered("upper", `${CHUNKED}3\r\nabc\r\n0\r\n\r\n`);
       assert.match(answer, /\r\nContent-Length: 3\r\nConnection: close\r\n\r\nABC$/);

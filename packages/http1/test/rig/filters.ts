@@ -149,6 +149,31 @@ const filters: Record<string, CreateFilters> = {
     return [new Doubler()];
   },
   collect: (exchange, draft) => [new Collector(exchange, draft)],
+  trailers: (_, draft) => {
+    draft.contentLength = -1;
+    return [
+      {
+        onBytes: (bytes, output) => void output.write(bytes),
+        onEnd: (output) => output.end([["X-Sum", "own"]]),
+      },
+      toUpper,
+    ];
+  },
+  complete: (_, draft) => {
+    draft.contentLength = -1;
+    return [
+      {
+        onBytes: (bytes, output) => void output.write(bytes),
+        onEnd: (output) => output.end(),
+        onTruncated: (output) => {
+          output.write(Buffer.from("[broken off]"));
+          output.end();
+          return true;
+        },
+      },
+      new Observer(),
+    ];
+  },
   none: () => [],
   throw: () => [
     {

@@ -31,6 +31,8 @@ export interface AccessRecord {
   upstreamMs: number;
   /** WebAssembly guests of the request with the time of their calls; null if it passed none. */
   guests: { readonly names: string; readonly usedMicroseconds: number } | null;
+  /** The request to a model as JSON in ASCII; empty for other requests. */
+  aiJson: string;
 }
 
 const TRACE_ID_BYTES = 32;
@@ -57,6 +59,7 @@ const ATTEMPTS = Buffer.from('","attempts":');
 const UPSTREAM_MS = Buffer.from(',"upstream_ms":');
 const MIDDLEWARE = Buffer.from(',"middleware":');
 const MIDDLEWARE_US = Buffer.from(',"middleware_us":');
+const AI = Buffer.from(',"ai":');
 const NULL = Buffer.from("null");
 const LINE_END = Buffer.from("}\n");
 
@@ -109,14 +112,19 @@ export class AccessLineFormat {
       this.#raw(MIDDLEWARE_US);
       this.#integer(record.guests.usedMicroseconds);
     }
+    if (record.aiJson !== "") {
+      this.#raw(AI);
+      this.#ascii(record.aiJson);
+    }
     this.#raw(LINE_END);
   }
 
-  #begin({ method, path, clientAddress, ids, upstreamJson, code, routeJson }: AccessRecord): void {
+  #begin(record: AccessRecord): void {
+    const { method, path, clientAddress, ids, upstreamJson, code, routeJson, aiJson } = record;
     this.length = 0;
     const id = ids.isNamedByTrace ? 0 : ids.requestId.length;
     const escaped = method.length + path.length + clientAddress.length + id;
-    const ascii = upstreamJson.length + code.length + routeJson.length;
+    const ascii = upstreamJson.length + code.length + routeJson.length + aiJson.length;
     const needed = FIXED_BYTES + ESCAPED_BYTES_MAX * escaped + ascii;
     const { length } = this.bytes;
     if (needed > length) this.bytes = Buffer.allocUnsafeSlow(needed);

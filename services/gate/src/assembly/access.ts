@@ -23,7 +23,7 @@ export interface Access {
 /** Loads the stored state and starts to follow revocations. */
 export async function openAccess(
   { config, folder, log, lifecycle }: Base,
-  { controller, pools, metrics, middleware }: Traffic,
+  { controller, pools, metrics, middleware, ai }: Traffic,
 ): Promise<Access> {
   const clock = systemClock;
   const access = new AccessControl({
@@ -63,6 +63,7 @@ export async function openAccess(
     cookieKeys: access.cookieKeys,
     refreshSession: (client, sealed) => signIn.refresh(client, sealed),
     listGuests: () => middleware.list(),
+    onAiFigures: (figures) => ai.add(figures),
     onGuestFigures: (worker, figures) => middleware.figures.add(worker, figures),
     onRetired: (block) => metrics.retire(block),
   };

@@ -1,6 +1,7 @@
 // The worker threads with the memory that they share, and the controller that changes their routes.
 import { systemClock } from "@platform/kernel/time";
 import type { GateConfig } from "../config/document.ts";
+import { AiFigures } from "../control/ai-figures.ts";
 import { Controller } from "../control/controller.ts";
 import { diffRoutes } from "../control/differ.ts";
 import { MiddlewareStore } from "../control/middleware-store.ts";
@@ -20,6 +21,7 @@ export interface Traffic {
   readonly checks: HealthChecks;
   readonly metrics: GateMetrics;
   readonly middleware: MiddlewareStore;
+  readonly ai: AiFigures;
 }
 
 /** Creates the parts; the threads are not started. `loadConfig` reads the configuration again. */
@@ -74,7 +76,7 @@ export async function openTraffic(
     log: (level, msg, fields) => log[level](msg, fields),
   });
   lifecycle.onDrain("health checks", () => checks.stop());
-  return { tables, pools, controller, canaries, checks, metrics, middleware };
+  return { tables, pools, controller, canaries, checks, metrics, middleware, ai: new AiFigures() };
 }
 
 function createController(

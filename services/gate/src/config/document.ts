@@ -22,6 +22,7 @@ import {
   makeRouteKey,
 } from "../shared-state/index.ts";
 import { accessKeys } from "./access-keys.ts";
+import { aiKeys } from "./ai-keys.ts";
 import { bound } from "./bound.ts";
 import { consoleKeys } from "./console-keys.ts";
 import { middlewareKeys } from "./middleware-keys.ts";
@@ -329,6 +330,7 @@ export const gateDefinition = defineConfig({
     ...cache,
     ...logKeys,
     ...middlewareKeys,
+    ...aiKeys,
     ...accessKeys,
     ...createServiceKeys("gate"),
     ephemeral: key(z.boolean().default(false), {

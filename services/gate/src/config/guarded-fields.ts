@@ -99,6 +99,7 @@ export const ROUTE_FIELDS = {
 export const GLOBAL_KEYS = {
   access_log_path: "file",
   addr: "address",
+  ai_prices: "file",
   admin_addr: "address",
   auth_token: "nothing",
   auto_tls_domain: "nothing",

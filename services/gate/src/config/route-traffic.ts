@@ -141,6 +141,9 @@ const recordSchema = z.strictObject({
     description:
       "names of further header fields, parameters and JSON members whose values are redacted",
   }),
+  prompts: yesNo().meta({
+    description: "record the bodies of requests and responses on AI routes, too; default: omitted",
+  }),
 });
 
 const CODINGS = ["br", "zstd", "gzip"] as const;

@@ -9,6 +9,7 @@ import {
 } from "@platform/kernel/route-rules";
 import { z } from "zod";
 import { methodsField } from "./route-methods.ts";
+import { checkAiFields, type RouteAiFields, routeAiFields } from "./route-ai.ts";
 import { checkPaths, checkVariant, pathsField } from "./route-paths.ts";
 import { type RouteGuardFields, routeGuardFields } from "./route-guards.ts";
 import {
@@ -141,6 +142,7 @@ const routeFields = {
       "limits the files, variables and addresses that the route may name (`files_roots`, `secret_variables`, `private_networks`); always set for routes of users with `gate:admin`",
   }),
   ...routeMiddlewareFields,
+  ...routeAiFields,
   prompt_guard: later(anyFlag()).meta({
     description: "Not available yet: prompt injection guard",
   }),
@@ -232,6 +234,7 @@ export const routeSchema = z
     checkLimitFields(route as RouteLimitFields, context);
     checkResilienceFields(route as RouteResilienceFields, context);
     checkMiddlewareFields(route as RouteMiddlewareFields, context);
+    checkAiFields(route as RouteAiFields, given[0], context);
     checkCacheFields(route as CacheFields, given[0], context);
   })
   .transform(dropAbsent);
@@ -245,6 +248,7 @@ export interface RouteConfig
     RouteLimitFields,
     RouteTrafficFields,
     RouteMiddlewareFields,
+    RouteAiFields,
     CacheFields {
   readonly prefix: string;
   readonly host?: string;

@@ -10,6 +10,7 @@ import {
   type JwtSpec,
   describeTokens,
 } from "../shared-state/index.ts";
+import { readPrices } from "../resolve/resolve-ai.ts";
 import { Confinement } from "../resolve/confinement.ts";
 import type { ListenerCertificate } from "./listener-certificate.ts";
 import type { RouteDefaults } from "../resolve/resolve-route.ts";
@@ -42,7 +43,7 @@ export interface UsedLogs {
 /** From the level -1 of guests on. */
 const LOG_LEVELS: readonly string[] = ["debug", "info", "warn", "error"];
 
-/** Builds the global settings. Throws ConfigError if the certificate is not usable. */
+/** Builds the global settings. Throws ConfigError if the certificate or the file of prices is not usable. */
 export function buildGlobals(
   config: GateConfig,
   context: GlobalsContext,
@@ -50,6 +51,7 @@ export function buildGlobals(
 ): GlobalSpec {
   const jwt = buildJwt(config);
   const tls = context.certificate.read(config);
+  const aiPrices = readPrices(config.ai_prices);
   return {
     serviceVersion: GATE_VERSION,
     ...buildTokens(config, context),
@@ -84,6 +86,7 @@ export function buildGlobals(
       streamDrainMs: config.stream_drain_ms,
     },
     guests: describeGuestLimits(config),
+    ...(aiPrices === undefined ? {} : { aiPrices }),
     ...describeLogs(config, context, logs),
     ...(config.limits_redis_url === undefined ? {} : { limitsRedisUrl: config.limits_redis_url }),
     ...(config.otlp_endpoint === undefined ? {} : { otlpEndpoint: config.otlp_endpoint }),
@@ -146,6 +149,7 @@ export function readRouteDefaults(config: GateConfig): RouteDefaults {
     isBindingStrict: config.strict_token_binding,
     place: { cluster: config.cluster, region: config.region },
     cutFields: config.identity_fields,
+    streamMsMax: config.ai_stream_max_s * 1_000,
   };
 }
 

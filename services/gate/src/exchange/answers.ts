@@ -1,4 +1,5 @@
-// Responses that the gateway produces itself: problem documents (RFC 9457) with the request's trace ID.
+// Responses that the gateway produces itself: problem documents (RFC 9457) with the request's trace ID, or, on AI routes, errors
+// as the clients of model providers read them.
 import { nameOfMethod, type Answer } from "@platform/http1";
 import {
   PlatformError,
@@ -6,7 +7,11 @@ import {
   toProblem,
   type ErrorCode,
 } from "@platform/kernel/errors";
+import { type AiErrorForm, chooseErrorForm, describeAiError } from "./ai-error.ts";
 import type { GateExchange } from "./exchange.ts";
+
+/** Cost of an AI request in USD, on all responses of AI routes. */
+export const TOKEN_COST_FIELD = "X-Token-Cost";
 
 /** Answers a request with an error; its access log line carries the code. */
 export function answerError(exchange: GateExchange, error: PlatformError): void {
@@ -17,11 +22,25 @@ export function answerError(exchange: GateExchange, error: PlatformError): void 
   state.sentMethod = readMethod(exchange);
   state.sentPath = readSentPath(exchange);
   const context = { instance: state.sentPath, traceId: state.ids.traceId };
-  send(exchange, {
-    status: error.status,
-    headers: [...Object.entries(getProblemHeaders(error)), ...state.responseFields.list()],
-    body: JSON.stringify(toProblem(error, context)),
-  });
+  const form = findErrorForm(exchange);
+  const headers = getProblemHeaders(error);
+  const more = state.responseFields.list();
+  if (form === undefined) {
+    const body = JSON.stringify(toProblem(error, context));
+    send(exchange, { status: error.status, headers: [...Object.entries(headers), ...more], body });
+    return;
+  }
+  const all = { ...headers, "Content-Type": "application/json", [TOKEN_COST_FIELD]: "0" };
+  if (state.ai !== null) all[TOKEN_COST_FIELD] = state.ai.costText;
+  const body = describeAiError(error, form, state.ids.traceId);
+  send(exchange, { status: error.status, headers: [...Object.entries(all), ...more], body });
+}
+
+/** The form of errors of a request on an AI route; undefined on other routes. */
+export function findErrorForm(exchange: GateExchange): AiErrorForm | undefined {
+  if (exchange.userData.route?.spec.steps.ai === undefined) return undefined;
+  const version = exchange.head.fields.find("anthropic-version");
+  return chooseErrorForm(readSentPath(exchange), version);
 }
 
 /** Answers a request with an error built from a code and a detail. */

@@ -63,6 +63,16 @@ export interface ExchangeGuests {
   finish(end: RequestEnd): void;
 }
 
+/** A request to a model that the gateway has read; created by its step. */
+export interface ExchangeAi {
+  /** Cost so far in USD, as a decimal number. */
+  readonly costText: string;
+  /** The member `ai` of the access log as JSON in ASCII. */
+  describe(): string;
+  /** Attributes of the span, without texts of the request or the response. */
+  listAttributes(): readonly (readonly [name: string, value: string | number])[];
+}
+
 /** A request without a client: see `detachRequest`. */
 export interface DetachedRequest {
   readonly route: CompiledRoute;
@@ -140,6 +150,8 @@ export class RequestState {
   recording: Recording | null = null;
   /** The WebAssembly guests, on routes that have some. */
   guests: ExchangeGuests | null = null;
+  /** The request to a model, on AI routes; null for requests that the gateway does not read. */
+  ai: ExchangeAi | null = null;
   /** Hash of the resource that an unsafe request changes, on routes with a cache. */
   changedResource: number | null = null;
   // Neighbors in the ring of this worker's active exchanges.
@@ -181,6 +193,7 @@ export class RequestState {
     this.mirrored = null;
     this.recording = null;
     this.guests = null;
+    this.ai = null;
     this.changedResource = null;
   }
 

@@ -1,6 +1,8 @@
 // The order of steps. A route gets a step only if its settings use it.
 import { RouteSteps, type Step } from "../exchange/exchange.ts";
 import type { RouteSpec } from "../shared-state/index.ts";
+import { createAiAnswerStep } from "./ai/ai-answer-step.ts";
+import { createAiRequestStep } from "./ai/ai-request-step.ts";
 import { createApiKeyStep, createTenantStep } from "./identity/api-key-step.ts";
 import { createAddressStep } from "./limit/address-step.ts";
 import { createCacheStep } from "./content/cache-step.ts";
@@ -44,10 +46,13 @@ const CREATE_STEPS: readonly CreateStep[] = [
   createConcurrencyStep,
   createOpenApiStep,
   createGuestRequestStep,
+  createAiRequestStep,
   // The cache stores what the steps below make of a response, one variant for each coding.
   createCacheStep,
   createCompressionStep,
   createGuestResponseStep,
+  // Nearer to the upstream than the guests, which see what clients get.
+  createAiAnswerStep,
   createResponseReportStep,
   createRewriteStep,
   createRedirectStep,

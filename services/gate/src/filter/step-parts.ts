@@ -1,4 +1,5 @@
 // Parts that a worker provides to the steps of all its routes.
+import type { AiParts } from "../ai/ai-parts.ts";
 import type { CacheKeys } from "../cache/cache-key.ts";
 import type { ResponseCache } from "../cache/response-cache.ts";
 import type { GuestParts } from "../middleware/request-guests.ts";
@@ -32,6 +33,7 @@ export interface StepParts {
   block: MetricBlock;
   compression: CompressionBudget;
   guests: GuestParts;
+  ai: AiParts;
   mirrors: MirrorSender;
   recordings: RecordingLog;
   limiter: RateLimiter;

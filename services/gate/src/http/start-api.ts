@@ -1,4 +1,5 @@
 // Starts the control plane's API with what it shows: metrics, live feeds, the stream of requests, certificates.
+import type { AiFigures } from "../control/ai-figures.ts";
 import { openService } from "@platform/chassis";
 import type { HealthRegistry } from "@platform/kernel/health";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
@@ -40,6 +41,7 @@ export type StartApiOptions = Pick<
   canaries: Canaries;
   checks: HealthChecks;
   certificate: ListenerCertificate;
+  ai: AiFigures;
 };
 
 /** The running API. */
@@ -64,7 +66,8 @@ export async function startApi(options: StartApiOptions): Promise<GateApi> {
   const service = openService({ ...base, log, lifecycle, spanCounts });
   const { metrics: registry, health, tracer, clock } = service;
   collectExpiry(registry, "the gateway", () => options.certificate.watch);
-  for (const collector of [metrics, canaries.engine, checks]) registry.collect(collector);
+  for (const collector of [metrics, canaries.engine, checks, options.ai])
+    registry.collect(collector);
   const stream = new MetricsStream({
     readTotals: () => metrics.readTotals(),
     readConnections: () => metrics.readConnections(),

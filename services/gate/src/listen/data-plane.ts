@@ -233,6 +233,7 @@ export class DataPlane {
     this.#pools.close();
     this.#steps.limiter.close();
     this.#steps.guests.registry.report();
+    this.#steps.ai.figures.report();
     this.#resolver.close();
     this.#config?.control.close(0);
     await Promise.all([
@@ -299,6 +300,7 @@ export class DataPlane {
     this.#probes.setVersion(globals.serviceVersion);
     this.#steps.limiter.setRedis(globals.limitsRedisUrl);
     this.#steps.guests.registry.configure(globals.guests);
+    this.#steps.ai.setPrices(globals.aiPrices ?? {});
     this.#engine.outgoing.bytesMax = globals.limits.unsentBytesMax;
     this.#engine.upstreamsMax = globals.limits.upstreamsMax;
     this.#server?.setBounds(describeBounds(globals.limits));

@@ -1,4 +1,5 @@
 // Creates the parts of a worker that the steps of its routes use.
+import { AiParts } from "../ai/ai-parts.ts";
 import type { AccessState } from "../filter/identity/access-state.ts";
 import { CompressionBudget } from "../filter/content/compressor.ts";
 import type { ControlLink } from "../filter/control-link.ts";
@@ -81,6 +82,7 @@ export function createStepParts(options: StepPartsOptions): StepParts {
     block,
     compression: new CompressionBudget(COMPRESSION_BYTES_MAX),
     guests: { registry: createGuests(options), bodies: new BodyBudget(), onError: onGuardError },
+    ai: new AiParts((figures) => options.send({ type: "ai-figures", figures })),
     mirrors: new MirrorSender(block),
     recordings: new RecordingLog(),
     limiter: new RateLimiter({

@@ -22,18 +22,21 @@ export class CopyBudget {
   }
 }
 
-/** The copy of one body. A body above the limit is only counted, and hashed if required. */
+/** The copy of one body. A body above the limit is only counted, and hashed if required. `prompts`: nothing of it is kept. */
 export class BodyCopy {
   /** Size of the body so far. */
   bytes = 0;
+  /** Reason why the content is not kept, if it is not. */
+  readonly omission: "too-large" | "prompts";
   readonly #bytesMax: number;
   readonly #hash: Hash | undefined;
   #pieces: Buffer[] | undefined = [];
   #held = 0;
 
-  constructor(bytesMax: number, isHashed: boolean) {
-    this.#bytesMax = bytesMax;
-    this.#hash = isHashed ? createHash("sha256") : undefined;
+  constructor(bytesMax: number, isHashed: boolean, omission: BodyCopy["omission"] = "too-large") {
+    this.omission = omission;
+    this.#bytesMax = omission === "prompts" ? 0 : bytesMax;
+    this.#hash = isHashed && omission !== "prompts" ? createHash("sha256") : undefined;
   }
 
   /** Copies a piece. False if the budget is exhausted: the exchange cannot be recorded. */

@@ -3,7 +3,7 @@
 import { z } from "zod";
 
 /** Reasons why the content of a body is not recorded. */
-const OMISSIONS = ["too-large", "multipart", "coding", "json", "charset"] as const;
+const OMISSIONS = ["too-large", "multipart", "coding", "json", "charset", "prompts"] as const;
 
 const BYTES_MAX = Number.MAX_SAFE_INTEGER;
 

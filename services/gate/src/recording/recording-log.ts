@@ -93,7 +93,7 @@ async function describeCopy(
   const sha256 = body.digest();
   return {
     bytes: body.bytes,
-    omitted: "too-large",
+    omitted: body.omission,
     ...(sha256 === undefined ? {} : { sha256 }),
   };
 }

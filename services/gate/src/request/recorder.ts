@@ -66,6 +66,7 @@ export class Recorder {
       attempts: end.attempts,
       upstreamMs: end.upstreamMs,
       guests: state.guests,
+      aiJson: state.ai?.describe() ?? "",
     });
     this.accessLog?.appendBytes(format.bytes, format.length);
   }
@@ -87,6 +88,9 @@ export class Recorder {
     if (state.guests !== null) {
       attributes.set("platform.middleware", state.guests.names);
       attributes.set("platform.middleware_us", state.guests.usedMicroseconds);
+    }
+    if (state.ai !== null) {
+      for (const [name, value] of state.ai.listAttributes()) attributes.set(name, value);
     }
     if (state.code !== "") attributes.set("error.type", state.code);
     this.spans?.export({

@@ -7,6 +7,7 @@ import type { RouteConfig } from "../config/route.ts";
 import { type Confinement, readAnyFile, type ReadFile } from "./confinement.ts";
 import { NetworkLists } from "./network-lists.ts";
 import type { OidcClientSpec } from "../sign-in/oidc-provider.ts";
+import { resolveAi, withIdentityCoding } from "./resolve-ai.ts";
 import { resolveGuests } from "./resolve-guests.ts";
 import { resolveGuards } from "./resolve-guards.ts";
 import { resolveHealthCheck, resolveResilience } from "./resolve-resilience.ts";
@@ -16,6 +17,7 @@ import { resolveHeaders, resolveTraffic } from "./resolve-traffic.ts";
 import { describeCause, refuseField } from "./route-fault.ts";
 import { stringifySorted } from "./sorted-json.ts";
 import {
+  type AiSpec,
   type RouteKey,
   type RouteSpec,
   type RouteTimeouts,
@@ -38,6 +40,8 @@ export interface RouteDefaults {
   isBindingStrict: boolean;
   place: PolicyPlace;
   cutFields: readonly string[];
+  /** Longest duration of a streamed answer on AI routes. */
+  streamMsMax: number;
   /** Limits of routes with `confined`. */
   confinement: Confinement;
 }
@@ -82,7 +86,7 @@ export function resolveRoute(
   const targets = listTargets(config);
   const resilience = resolveResilience(config);
   const healthCheck = resolveHealthCheck(config);
-  const headers = resolveHeaders(config);
+  const ai = resolveAi(config, defaults.streamMsMax);
   const openapi = resolveOpenApi(config, label, read);
   const guests = resolveGuests(config);
   const guards = resolveGuards(config, label, defaults, read);
@@ -94,7 +98,7 @@ export function resolveRoute(
     balancer: config.load_balancer ?? "round_robin",
     stripPrefix: config.strip_prefix ?? false,
     ...(config.replace_prefix === undefined ? {} : { replacePrefix: config.replace_prefix }),
-    ...(headers === undefined ? {} : { headers }),
+    ...describeFields(config, ai),
     hostHeader: config.host_header ?? "client",
     rawPath: config.raw_path ?? false,
     bodyBytesMax: config.max_body_size ?? defaults.bodyBytesMax,
@@ -112,7 +116,8 @@ export function resolveRoute(
       ...guards.steps,
       ...resolveTraffic(config, label),
       ...(openapi === undefined ? {} : { openapi }),
-      ...(guests === undefined ? {} : { guests }),
+      ...(guests && { guests }),
+      ...(ai && { ai }),
     },
     ...(upstreamTls === undefined ? {} : { upstreamTls }),
     ...(resilience === undefined ? {} : { resilience }),
@@ -135,6 +140,12 @@ export function resolveRoute(
     targetKeys: targets.map((target) => makeTargetKey(target.url, upstreamTls)),
     fingerprint: createHash("sha256").update(JSON.stringify(spec)).digest("base64url"),
   };
+}
+
+function describeFields(config: RouteConfig, ai: AiSpec | undefined): Pick<RouteSpec, "headers"> {
+  const rules = resolveHeaders(config);
+  const headers = ai === undefined ? rules : withIdentityCoding(rules);
+  return headers === undefined ? {} : { headers };
 }
 
 type Place = Pick<RouteSpec, "prefix" | "host" | "methods" | "paths" | "variant">;

@@ -1,5 +1,6 @@
 // Settings of a worker other than its routes: plain, validated data; files are already read.
 import type { TokenProfile } from "@platform/kernel/identity";
+import type { ModelPrices } from "./ai-spec.ts";
 import type { GuestLimits } from "./guest-spec.ts";
 import type { OperatorTokenSpec } from "./operator-token.ts";
 
@@ -129,6 +130,8 @@ export interface GlobalSpec {
   tls?: TlsContextSpec[];
   limits: LimitsSpec;
   guests: GuestLimits;
+  /** Prices of models; absent if there are none. */
+  aiPrices?: ModelPrices;
   accessLog?: AccessLogSpec;
   /** The recording; absent if no route records. */
   recording?: AccessLogSpec;

@@ -1,6 +1,7 @@
 // Contract between control plane and data plane: specs, messages, shared memory.
 export * from "./access-spec.ts";
 export * from "./active-counts.ts";
+export * from "./ai-spec.ts";
 export * from "./browser-session.ts";
 export * from "./cache-flights.ts";
 export { allocateCache } from "./cache-index.ts";

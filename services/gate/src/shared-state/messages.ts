@@ -1,6 +1,7 @@
 // Messages between the control plane and a worker. Counts are read from shared memory instead.
 import type { Revocation } from "@platform/kernel/identity";
 import type { AccessChange } from "./access-spec.ts";
+import type { AiFigures } from "./ai-spec.ts";
 import type { GlobalSpec } from "./global-spec.ts";
 import type { GuestChange, GuestFigures } from "./guest-spec.ts";
 import type { RouteKey, RouteSpec } from "./route-spec.ts";
@@ -101,6 +102,8 @@ export type FromWorker =
   | { type: "reopened" }
   /** Calls of guests since the previous such message. */
   | { type: "guest-figures"; figures: readonly GuestFigures[] }
+  /** Settled requests to models since the previous such message. */
+  | { type: "ai-figures"; figures: readonly AiFigures[] }
   /** Renew the session of a browser; replied with `session-refreshed`. */
   | { type: "refresh-session"; id: number; client: string; sealed: string }
   /** A line for the log of the process. */

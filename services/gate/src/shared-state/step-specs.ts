@@ -1,5 +1,6 @@
 // Settings of the optional steps of a route. A step without settings is not compiled into the route.
 
+import type { AiSpec } from "./ai-spec.ts";
 import type { GuestsSpec } from "./guest-spec.ts";
 import type { PolicyRule } from "./access-spec.ts";
 
@@ -174,4 +175,5 @@ export interface StepSpecs {
   concurrency?: ConcurrencySpec;
   sticky?: StickySpec;
   guests?: GuestsSpec;
+  ai?: AiSpec;
 }

@@ -8,6 +8,7 @@ import {
   type FromWorker,
   type GlobalSpec,
   type GuestChange,
+  type AiFigures,
   type GuestFigures,
   MetricBlock,
   type RefreshOutcome,
@@ -53,6 +54,7 @@ export interface WorkerHandleOptions {
   /** Renews the session of a browser. */
   refreshSession?: ((client: string, sealed: string) => Promise<RefreshOutcome>) | undefined;
   /** Receives the figures of guests, numbered by worker. */
+  onAiFigures?: ((figures: readonly AiFigures[]) => void) | undefined;
   onGuestFigures?: ((worker: number, figures: readonly GuestFigures[]) => void) | undefined;
   /** Called once with the reason when the thread has ended. */
   onGone: (handle: WorkerHandle, reason: string) => void;
@@ -241,6 +243,9 @@ export class WorkerHandle {
         return;
       case "guest-figures":
         this.#options.onGuestFigures?.(this.index, message.figures);
+        return;
+      case "ai-figures":
+        this.#options.onAiFigures?.(message.figures);
         return;
       case "refresh-session":
         void this.#refreshSession(message);

@@ -10,6 +10,7 @@ import {
   ConcurrencyRows,
   type GlobalSpec,
   type GuestChange,
+  type AiFigures,
   type GuestFigures,
   type MetricBlock,
   type RefreshOutcome,
@@ -53,6 +54,7 @@ export interface WorkerSources {
   /** Middleware that new threads begin with. */
   listGuests?: () => GuestChange;
   /** Receives the figures of middleware of one thread. */
+  onAiFigures?: (figures: readonly AiFigures[]) => void;
   onGuestFigures?: (worker: number, figures: readonly GuestFigures[]) => void;
   /** Called with the metrics of a thread that has ended, to retain its totals. */
   onRetired: (metrics: MetricBlock) => void;
@@ -184,7 +186,7 @@ export class WorkerPool {
   #spawn(place: WorkerPoolOptions["places"][number]): void {
     const { listRevocations, listAccess, cookieKeys, readTicketKeys, refreshSession } =
       this.#sources!;
-    const { listGuests, onGuestFigures } = this.#sources!;
+    const { listGuests, onAiFigures, onGuestFigures } = this.#sources!;
     const handle = new WorkerHandle({
       entry: this.#options.entry,
       init: {
@@ -196,6 +198,7 @@ export class WorkerPool {
       },
       log: this.#options.log,
       refreshSession,
+      onAiFigures,
       onGuestFigures,
       silentMs: this.#options.silentMs,
       stuckMs: this.#options.stuckMs,

@@ -58,6 +58,7 @@ const RECORD: AccessRecord = {
   attempts: 1,
   upstreamMs: 11.26,
   guests: null,
+  aiJson: "",
 };
 
 function identify(requestId: string, isNamedByTrace = false): AccessRecord["ids"] {

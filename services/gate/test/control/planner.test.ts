@@ -15,6 +15,7 @@ const defaults = {
   timeouts: { connectMs: 1, responseHeadMs: 1, idleMs: 1, totalMs: 0 },
   jwksUrl: undefined,
   cutFields: [],
+  streamMsMax: 600_000,
   issuer: undefined,
   audience: undefined,
   isBindingStrict: false,

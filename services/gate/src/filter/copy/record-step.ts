@@ -30,17 +30,21 @@ const HOP_FIELDS: ReadonlySet<string> = new Set([
 
 /** Records requests of a route. It must come after all steps that add to the head, which it copies. */
 export function createRecordStep(spec: RouteSpec, parts: StepParts): Step | undefined {
-  const { record } = spec.steps;
-  return record === undefined ? undefined : new RecordStep(record, parts.recordings);
+  const { record, ai } = spec.steps;
+  const omitsBodies = ai !== undefined && !ai.recordsPrompts;
+  return record && new RecordStep(record, parts.recordings, omitsBodies);
 }
 
 class RecordStep implements Step {
   readonly #spec: RecordSpec;
   readonly #redactor: Redactor;
   readonly #log: RecordingLog;
+  /** Bodies may have prompts in them. */
+  readonly #omitsBodies: boolean;
 
-  constructor(spec: RecordSpec, log: RecordingLog) {
+  constructor(spec: RecordSpec, log: RecordingLog, omitsBodies: boolean) {
     this.#spec = spec;
+    this.#omitsBodies = omitsBodies;
     this.#redactor = new Redactor(spec.redactedNames);
     this.#log = log;
   }
@@ -48,7 +52,10 @@ class RecordStep implements Step {
   run(exchange: GateExchange): boolean {
     // An upgrade has no end that a replay could compare.
     if (exchange.head.upgrade || Math.random() * 100 >= this.#spec.percent) return true;
-    const copy = new ExchangeCopy(this.#spec.bodyBytesMax, this.#redactor, this.#log);
+    const copy = new ExchangeCopy(this.#spec.bodyBytesMax, this.#redactor, {
+      log: this.#log,
+      omission: this.#omitsBodies ? "prompts" : "too-large",
+    });
     exchange.userData.recording = copy;
     addRequestTap(exchange, copy);
     return true;
@@ -77,6 +84,7 @@ class ExchangeCopy implements Recording, RequestTap, ContentFilter {
   readonly #bodyBytesMax: number;
   readonly #redactor: Redactor;
   readonly #log: RecordingLog;
+  readonly #omission: BodyCopy["omission"];
   readonly #requestBody: BodyCopy;
   #responseBody: BodyCopy | undefined;
   #request: SentHead | undefined;
@@ -87,11 +95,16 @@ class ExchangeCopy implements Recording, RequestTap, ContentFilter {
   /** The budget is exhausted: nothing is kept. */
   #isDropped = false;
 
-  constructor(bodyBytesMax: number, redactor: Redactor, log: RecordingLog) {
+  constructor(
+    bodyBytesMax: number,
+    redactor: Redactor,
+    { log, omission }: { log: RecordingLog; omission: BodyCopy["omission"] },
+  ) {
     this.#bodyBytesMax = bodyBytesMax;
     this.#redactor = redactor;
     this.#log = log;
-    this.#requestBody = new BodyCopy(bodyBytesMax, false);
+    this.#omission = omission;
+    this.#requestBody = new BodyCopy(bodyBytesMax, false, omission);
   }
 
   takeHead(bytes: Buffer): void {
@@ -104,7 +117,7 @@ class ExchangeCopy implements Recording, RequestTap, ContentFilter {
     if (this.#claimHead(fields.end - fields.start)) {
       const isCoded = fields.find("content-encoding") !== undefined;
       this.#response = { status: head.status, fields: listFields(fields) };
-      this.#responseBody = new BodyCopy(this.#bodyBytesMax, !isCoded);
+      this.#responseBody = new BodyCopy(this.#bodyBytesMax, !isCoded, this.#omission);
     }
     this.#isResponseComplete = !hasContent;
     return this;

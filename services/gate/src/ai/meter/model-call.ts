@@ -1,0 +1,183 @@
+// One request to a model: what it uses and costs.
+import type { ExchangeAi } from "../../exchange/exchange.ts";
+import { escapeNonAscii } from "../../access-log/access-line.ts";
+import { formatUsd, OUTPUT_TOKENS_DEFAULT, type Price, toUsd } from "../price/price-table.ts";
+import { JsonKind, type JsonScanner } from "../shape/json-scan.ts";
+import { listAnswerTexts } from "../shape/read-answer.ts";
+import { type AiRequest, readString } from "../shape/read-request.ts";
+import { sumInput, type TokenUsage, UsageReports } from "../usage/token-usage.ts";
+import { TextSample } from "../usage/text-sample.ts";
+
+/** Tokens of an image, of which the request tells only the bytes. */
+export const IMAGE_TOKENS = 1_500;
+/** The densest text that was measured, JSON, has 1.6 bytes per token. */
+const BYTES_PER_TOKEN_MIN = 1.5;
+const MODEL_CHARACTERS_MAX = 256;
+const NO_USAGE: TokenUsage = { input: 0, cachedInput: 0, cacheWrite: 0, output: 0 };
+
+/** Result of a request that has ended. */
+export interface SettledCall {
+  readonly usage: TokenUsage;
+  readonly costPico: bigint;
+  readonly isEstimated: boolean;
+}
+
+/** Options of {@link ModelCall}. */
+export interface ModelCallOptions {
+  readonly request: AiRequest;
+  /** The gateway has asked for the usage at the end of a stream: the event with it is not for the client. */
+  readonly hidesUsage: boolean;
+  /** Undefined if the model has no price. */
+  readonly price: Price | undefined;
+  /** Memory that the request holds, claimed from `BodyMemory`. */
+  readonly heldBytes: number;
+  /** The scanned body of the request; used by the constructor only. */
+  readonly tree: JsonScanner;
+  /** Called once, when the request has ended. */
+  readonly onSettled: (call: ModelCall, settled: SettledCall) => void;
+}
+
+/** The state of one request from its body to the end of its answer. */
+export class ModelCall implements ExchangeAi {
+  readonly request: AiRequest;
+  readonly hidesUsage: boolean;
+  readonly heldBytes: number;
+  readonly price: Price | undefined;
+  readonly reports: UsageReports;
+  /** Most that the request is expected to use. */
+  readonly reserved: TokenUsage;
+  readonly reservedPico: bigint;
+  readonly #input = new TextSample();
+  readonly #output = new TextSample();
+  readonly #onSettled: ModelCallOptions["onSettled"];
+  #servedModel = "";
+  #settled: SettledCall | undefined;
+
+  constructor({ request, hidesUsage, heldBytes, price, tree, onSettled }: ModelCallOptions) {
+    this.request = request;
+    this.heldBytes = heldBytes;
+    this.hidesUsage = hidesUsage;
+    this.price = price;
+    this.reports = new UsageReports(request.shape);
+    this.reserved = reserve(request, price);
+    this.reservedPico = request.isCount ? 0n : (price?.cost(this.reserved) ?? 0n);
+    this.#onSettled = onSettled;
+    for (const { node } of request.texts)
+      this.#input.add(tree.bytes, tree.start(node) + 1, tree.end(node) - 1);
+  }
+
+  get servedModel(): string {
+    return this.#servedModel;
+  }
+
+  get settled(): SettledCall | undefined {
+    return this.#settled;
+  }
+
+  get costText(): string {
+    return formatUsd(this.#settled?.costPico ?? 0n);
+  }
+
+  /** Reads what an answer, or an event of its stream, says of the usage. */
+  readAnswer(tree: JsonScanner): void {
+    if (this.request.isCount || tree.kind(0) !== JsonKind.Object) return;
+    this.reports.add(tree);
+    if (this.#servedModel === "") this.#servedModel = findModel(tree);
+    for (const { node } of listAnswerTexts(this.request.shape, tree))
+      this.#output.add(tree.bytes, tree.start(node) + 1, tree.end(node) - 1);
+  }
+
+  /** Counts content that cannot be read as output. */
+  noteUnread(bytes: Buffer): void {
+    this.#output.add(bytes, 0, bytes.length);
+  }
+
+  /** Cost of what has been reported so far, or is estimated. */
+  estimateCost(): bigint {
+    const { usage } = this.#measure();
+    return this.price?.cost(usage) ?? 0n;
+  }
+
+  /**
+   * The request has ended. With `answered` figures that were not reported are estimated; with `refused` the provider has
+   * done nothing for it, so that only what it has reported counts.
+   */
+  settle(outcome: "answered" | "refused"): SettledCall {
+    if (this.#settled !== undefined) return this.#settled;
+    const isUsed = outcome === "answered" || this.reports.reported !== undefined;
+    const counts = isUsed && !this.request.isCount;
+    const { usage, isEstimated } = counts
+      ? this.#measure()
+      : { usage: NO_USAGE, isEstimated: false };
+    const costPico = counts ? (this.price?.cost(usage) ?? 0n) : 0n;
+    this.#settled = { usage, costPico, isEstimated };
+    this.#onSettled(this, this.#settled);
+    return this.#settled;
+  }
+
+  describe(): string {
+    const { usage, costPico, isEstimated } = this.#settled ?? {
+      usage: NO_USAGE,
+      costPico: 0n,
+      isEstimated: false,
+    };
+    const line = {
+      shape: this.request.shape,
+      model: this.request.model,
+      served_model: this.#servedModel,
+      tokens_in: sumInput(usage),
+      tokens_out: usage.output,
+      cached_tokens: usage.cachedInput,
+      cost_usd: toUsd(costPico),
+      priced: this.price !== undefined,
+      estimated: isEstimated,
+    };
+    return escapeNonAscii(JSON.stringify(line));
+  }
+
+  listAttributes(): readonly (readonly [name: string, value: string | number])[] {
+    const { shape, model } = this.request;
+    const usage = this.#settled?.usage ?? NO_USAGE;
+    return [
+      ["gen_ai.operation.name", OPERATIONS[shape]],
+      ["gen_ai.request.model", model],
+      ["gen_ai.response.model", this.#servedModel],
+      ["gen_ai.usage.input_tokens", sumInput(usage)],
+      ["gen_ai.usage.output_tokens", usage.output],
+      ["platform.ai.cost_usd", this.costText],
+    ];
+  }
+
+  #measure(): { usage: TokenUsage; isEstimated: boolean } {
+    const { reported } = this.reports;
+    if (reported !== undefined) return { usage: reported, isEstimated: false };
+    const input = this.#input.estimateTokens() + this.request.images * IMAGE_TOKENS;
+    const usage = this.reports.complete(input, this.#output.estimateTokens());
+    return { usage, isEstimated: true };
+  }
+}
+
+// Names of the OpenTelemetry conventions for generative AI.
+const OPERATIONS: Readonly<Record<AiRequest["shape"], string>> = {
+  chat: "chat",
+  completions: "text_completion",
+  embeddings: "embeddings",
+  responses: "chat",
+  messages: "chat",
+};
+
+function reserve(request: AiRequest, price: Price | undefined): TokenUsage {
+  const { shape, textBytes, images, outputTokensMax, choices } = request;
+  const input = Math.ceil(textBytes / BYTES_PER_TOKEN_MIN) + images * IMAGE_TOKENS;
+  const bound = outputTokensMax ?? price?.outputTokensMax ?? OUTPUT_TOKENS_DEFAULT;
+  const output = shape === "embeddings" || request.isCount ? 0 : bound * choices;
+  return { input, cachedInput: 0, cacheWrite: 0, output };
+}
+
+function findModel(tree: JsonScanner): string {
+  for (const owner of [0, tree.find(0, "message"), tree.find(0, "response")]) {
+    const model = readString(tree, owner, "model");
+    if (model !== "") return model.slice(0, MODEL_CHARACTERS_MAX);
+  }
+  return "";
+}

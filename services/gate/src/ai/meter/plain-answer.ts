@@ -1,0 +1,124 @@
+// Meters an answer that is one JSON document: holds its head until its tokens are known.
+import type { ContentFilter, ContentOutput, ResponseDraft } from "@platform/http1";
+import { PlatformError } from "@platform/kernel/errors";
+import { answerError, TOKEN_COST_FIELD } from "../../exchange/answers.ts";
+import type { GateExchange } from "../../exchange/exchange.ts";
+import { type AnswerCoding, decodeAnswer } from "./answer-coding.ts";
+import { readEventKind } from "../shape/read-answer.ts";
+import { JsonKind, JsonScanner } from "../shape/json-scan.ts";
+import { scanInSlices } from "../shape/scan-body.ts";
+import type { BodyMemory } from "../body-memory.ts";
+import type { ModelCall } from "./model-call.ts";
+
+/** Largest answer in bytes, also decoded. */
+export const ANSWER_BYTES_MAX = 33_554_432;
+const UNREADABLE = "upstream_invalid_response";
+
+/** Options of {@link PlainAnswer}. */
+export interface PlainAnswerOptions {
+  readonly exchange: GateExchange;
+  readonly call: ModelCall;
+  readonly draft: ResponseDraft;
+  readonly memory: BodyMemory;
+  /** Coding of the content, which the head no longer names. */
+  readonly coding: AnswerCoding;
+}
+
+/** Collects and meters one answer. */
+export class PlainAnswer implements ContentFilter {
+  readonly holdsHead = true;
+  readonly #exchange: GateExchange;
+  readonly #call: ModelCall;
+  readonly #draft: ResponseDraft;
+  readonly #memory: BodyMemory;
+  readonly #coding: AnswerCoding;
+  #pieces: Buffer[] = [];
+  #bytes = 0;
+  #isOver = false;
+
+  constructor({ exchange, call, draft, memory, coding }: PlainAnswerOptions) {
+    this.#exchange = exchange;
+    this.#call = call;
+    this.#draft = draft;
+    this.#memory = memory;
+    this.#coding = coding;
+  }
+
+  onBytes(bytes: Buffer): void {
+    if (this.#isOver) return;
+    if (this.#bytes + bytes.length > ANSWER_BYTES_MAX) {
+      this.#refuse(`The upstream's answer is larger than ${ANSWER_BYTES_MAX} bytes.`);
+      return;
+    }
+    if (!this.#memory.claim(bytes.length)) {
+      this.#refuse("Too many answers of models are held at the same time.", "overloaded");
+      return;
+    }
+    this.#bytes += bytes.length;
+    this.#pieces.push(Buffer.from(bytes));
+  }
+
+  onEnd(output: ContentOutput): void {
+    if (this.#isOver) return;
+    const body = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces);
+    void this.#finish(body, output).catch((error: unknown) => output.fail(error));
+  }
+
+  onAbort(): void {
+    if (this.#isOver) return;
+    this.#call.settle("answered");
+    this.#close();
+  }
+
+  async #finish(body: Buffer, output: ContentOutput): Promise<void> {
+    const coding = this.#coding;
+    const decoded = coding === "unknown" ? body : decodeAnswer(body, coding, ANSWER_BYTES_MAX);
+    const plain = decoded instanceof Promise ? await decoded : decoded;
+    if (this.#isOver) return;
+    if (plain === undefined) {
+      this.#refuse("The upstream's answer is damaged, or too large when it is decoded.");
+      return;
+    }
+    const scanner = new JsonScanner();
+    const scanned = coding === "unknown" ? false : scanInSlices(scanner, plain);
+    const isRead = typeof scanned === "boolean" ? scanned : await scanned;
+    if (this.#isOver) return;
+    this.#call.settle(isRead ? this.#read(scanner) : this.#judgeUnread(plain));
+    this.#draft.headers.push([TOKEN_COST_FIELD, this.#call.costText]);
+    this.#close();
+    if (plain.length > 0) output.write(plain);
+    output.end();
+  }
+
+  // A 200 with an error is none that a provider bills.
+  #read(scanner: JsonScanner): "answered" | "refused" {
+    this.#call.readAnswer(scanner);
+    const { shape } = this.#call.request;
+    const isObject = scanner.kind(0) === JsonKind.Object;
+    const isError = isObject && readEventKind(shape, scanner) === "error";
+    return this.#isSuccess && !isError ? "answered" : "refused";
+  }
+
+  #judgeUnread(body: Buffer): "answered" | "refused" {
+    if (!this.#isSuccess) return "refused";
+    this.#call.noteUnread(body);
+    return "answered";
+  }
+
+  get #isSuccess(): boolean {
+    return this.#draft.status >= 200 && this.#draft.status < 300;
+  }
+
+  #refuse(detail: string, code: "overloaded" | typeof UNREADABLE = UNREADABLE): void {
+    this.#call.settle(this.#isSuccess ? "answered" : "refused");
+    this.#close();
+    answerError(this.#exchange, new PlatformError(code, detail));
+  }
+
+  #close(): void {
+    this.#isOver = true;
+    this.#pieces = [];
+    this.#memory.release(this.#bytes);
+    this.#bytes = 0;
+  }
+}

@@ -1,0 +1,180 @@
+// Meters an answer that is a stream of events, as it passes.
+import type { ContentFilter, ContentOutput } from "@platform/http1";
+import { PlatformError } from "@platform/kernel/errors";
+import { type AiErrorForm, describeErrorEvent } from "../../exchange/ai-error.ts";
+import { TOKEN_COST_FIELD } from "../../exchange/answers.ts";
+import { formatUsd } from "../price/price-table.ts";
+import { EVENT_BYTES_MAX, EventSplitter, type StreamEvent } from "../shape/event-splitter.ts";
+import { JsonKind, JsonScanner } from "../shape/json-scan.ts";
+import { type EventKind, isUsageEvent, readEventKind } from "../shape/read-answer.ts";
+import type { ModelCall } from "./model-call.ts";
+
+const DONE = "[DONE]";
+
+/** Options of {@link StreamAnswer}. */
+export interface StreamAnswerOptions {
+  readonly call: ModelCall;
+  /** The client accepts trailers. */
+  readonly sendsTrailers: boolean;
+  readonly errorForm: AiErrorForm;
+  readonly traceId: string;
+  /** Longest duration of the stream. */
+  readonly durationMsMax: number;
+  /** The stream ends with an error of the gateway, for the log. */
+  readonly onFault: (error: PlatformError) => void;
+  /** Disconnects the client, who has received nothing but the head. */
+  readonly destroy: () => void;
+}
+
+/** Passes on the events of one stream, and adds what it costs: as a comment before its last event, and as a trailer. */
+export class StreamAnswer implements ContentFilter {
+  readonly #options: StreamAnswerOptions;
+  readonly #splitter = new EventSplitter();
+  readonly #scanner = new JsonScanner();
+  readonly #timer: NodeJS.Timeout;
+  #output: ContentOutput | undefined;
+  /** Bytes that leave in this call: neighbors in memory are one piece. */
+  #pieces: Buffer[] = [];
+  #isFinished = false;
+  #hasCost = false;
+  #isOver = false;
+
+  constructor(options: StreamAnswerOptions) {
+    this.#options = options;
+    this.#timer = setTimeout(() => {
+      const seconds = Math.round(options.durationMsMax / 1_000);
+      this.#fail("upstream_timeout", `The answer took longer than ${seconds} s.`);
+    }, options.durationMsMax);
+    this.#timer.unref();
+  }
+
+  onBytes(bytes: Buffer, output: ContentOutput): void {
+    if (this.#isOver) return;
+    this.#output = output;
+    this.#splitter.push(bytes, (event) => this.#onEvent(event));
+    if (this.#splitter.isTooLong) {
+      const detail = `The upstream sent an event of more than ${EVENT_BYTES_MAX} bytes.`;
+      this.#fail("upstream_invalid_response", detail);
+    } else this.#flush();
+  }
+
+  onEnd(output: ContentOutput): void {
+    if (this.#isOver) return;
+    this.#output = output;
+    const rest = this.#splitter.end();
+    if (rest !== undefined) this.#onEvent(rest);
+    if (this.#isFinished) this.#finish();
+    else this.#fail("upstream_invalid_response", "The upstream ended the answer early.");
+  }
+
+  onTruncated(output: ContentOutput): boolean {
+    this.#output = output;
+    this.#fail("upstream_invalid_response", "The upstream broke off the answer.");
+    return true;
+  }
+
+  onAbort(): void {
+    clearTimeout(this.#timer);
+    this.#isOver = true;
+    this.#options.call.settle("answered");
+  }
+
+  #onEvent(event: StreamEvent): boolean {
+    const { raw, data } = event;
+    if (data.length === 0) {
+      this.#pass(raw);
+      return true;
+    }
+    if (data.length === DONE.length && data.toString("latin1") === DONE) {
+      this.#passLast(raw);
+      return true;
+    }
+    const scanner = this.#scanner;
+    if (!scanner.scan(data) || scanner.kind(0) !== JsonKind.Object) {
+      this.#options.call.noteUnread(data);
+      this.#pass(raw);
+      return true;
+    }
+    this.#onAnswer(scanner, raw);
+    return true;
+  }
+
+  #onAnswer(scanner: JsonScanner, raw: Buffer): void {
+    const { call } = this.#options;
+    call.readAnswer(scanner);
+    const kind: EventKind = readEventKind(call.request.shape, scanner);
+    switch (kind) {
+      case "last":
+        this.#passLast(raw);
+        return;
+      case "finished":
+      case "error":
+        // The provider has said how it ended: with its own error, too.
+        this.#isFinished = true;
+        this.#pass(raw);
+        return;
+      case "content":
+        if (!call.hidesUsage || !isUsageEvent(scanner)) this.#pass(raw);
+        return;
+      default:
+        kind satisfies never;
+    }
+  }
+
+  #passLast(raw: Buffer): void {
+    this.#isFinished = true;
+    this.#addCost();
+    this.#pass(raw);
+  }
+
+  #addCost(): void {
+    if (this.#hasCost) return;
+    this.#hasCost = true;
+    const cost = formatUsd(this.#options.call.estimateCost());
+    this.#pieces.push(Buffer.from(`: ${TOKEN_COST_FIELD.toLowerCase()} ${cost}\n\n`));
+  }
+
+  #pass(raw: Buffer): void {
+    const last = this.#pieces.at(-1);
+    const isNext =
+      last !== undefined &&
+      last.buffer === raw.buffer &&
+      last.byteOffset + last.length === raw.byteOffset;
+    if (isNext) {
+      const size = last.length + raw.length;
+      this.#pieces[this.#pieces.length - 1] = Buffer.from(last.buffer, last.byteOffset, size);
+    } else this.#pieces.push(raw);
+  }
+
+  #flush(): void {
+    const pieces = this.#pieces;
+    this.#pieces = [];
+    for (const piece of pieces) this.#output!.write(piece);
+  }
+
+  // Clients that have got part of an answer must not take it for a whole one.
+  #fail(code: "upstream_invalid_response" | "upstream_timeout", detail: string): void {
+    if (this.#isOver) return;
+    const { errorForm, traceId, onFault } = this.#options;
+    const error = new PlatformError(code, detail);
+    onFault(error);
+    if (this.#output === undefined) {
+      this.#options.destroy();
+      return;
+    }
+    this.#pieces.push(Buffer.from(describeErrorEvent(error, errorForm, traceId)));
+    this.#finish();
+  }
+
+  #finish(): void {
+    clearTimeout(this.#timer);
+    const { call, sendsTrailers } = this.#options;
+    this.#addCost();
+    this.#flush();
+    this.#isOver = true;
+    call.settle("answered");
+    const output = this.#output!;
+    if (sendsTrailers) output.end([[TOKEN_COST_FIELD, call.costText]]);
+    else output.end();
+  }
+}

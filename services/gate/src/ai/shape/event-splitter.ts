@@ -1,0 +1,127 @@
+// Splits a stream of server-sent events (WHATWG HTML section 9.2.6) into events, without changing their bytes.
+
+/** Longest event in bytes. */
+export const EVENT_BYTES_MAX = 1_048_576;
+const HELD_BYTES_MIN = 4_096;
+const LF = 0x0a;
+const CR = 0x0d;
+const COLON = 0x3a;
+const SPACE = 0x20;
+const DATA = Buffer.from("data");
+const NO_BYTES = Buffer.alloc(0);
+
+/** One event. Its buffers are views: copy what is kept. */
+export interface StreamEvent {
+  /** All its bytes, with the empty line at its end. */
+  readonly raw: Buffer;
+  /** Its data; empty for comments and the like. */
+  readonly data: Buffer;
+  /** Place of the data in `raw` if it is one line of it; -1 otherwise. */
+  readonly dataStart: number;
+}
+
+/** The events of one stream. */
+export class EventSplitter {
+  /** The present event is longer than {@link EVENT_BYTES_MAX}: nothing more is read. */
+  isTooLong = false;
+  /** Bytes of an event that is not complete; its first `#length` bytes are used. */
+  #held = NO_BYTES;
+  #length = 0;
+  /** The line that the last byte belongs to is empty so far. */
+  #isLineEmpty = true;
+  #isAfterCr = false;
+
+  /** Adds bytes of the stream, and passes each event that is complete to `onEvent`, until that returns false. */
+  push(bytes: Buffer, onEvent: (event: StreamEvent) => boolean): void {
+    if (this.isTooLong) return;
+    let start = 0;
+    for (let at = 0; at < bytes.length; at++) {
+      if (!this.#endsEvent(bytes[at]!)) continue;
+      const piece = bytes.subarray(start, at + 1);
+      start = at + 1;
+      if (this.#length + piece.length > EVENT_BYTES_MAX) break;
+      if (!onEvent(readEvent(this.#take(piece)))) return;
+    }
+    if (this.#length + bytes.length - start > EVENT_BYTES_MAX) this.isTooLong = true;
+    else if (start < bytes.length) this.#hold(bytes.subarray(start));
+  }
+
+  /** The stream has ended: returns an event without an empty line at its end; undefined if nothing is left. */
+  end(): StreamEvent | undefined {
+    return this.#length === 0 ? undefined : readEvent(this.#take(NO_BYTES));
+  }
+
+  /** Bytes that wait for the end of their event. */
+  get heldBytes(): number {
+    return this.#length;
+  }
+
+  #endsEvent(byte: number): boolean {
+    const isPair = byte === LF && this.#isAfterCr;
+    this.#isAfterCr = byte === CR;
+    // A line may end with CR LF, whose CR has ended it.
+    if (isPair) return false;
+    if (byte !== LF && byte !== CR) {
+      this.#isLineEmpty = false;
+      return false;
+    }
+    const isEnd = this.#isLineEmpty;
+    this.#isLineEmpty = true;
+    return isEnd;
+  }
+
+  #take(piece: Buffer): Buffer {
+    if (this.#length === 0) return piece;
+    this.#hold(piece);
+    const event = this.#held.subarray(0, this.#length);
+    // Bytes that are passed on must not be written again.
+    this.#held = NO_BYTES;
+    this.#length = 0;
+    return event;
+  }
+
+  #hold(piece: Buffer): void {
+    const needed = this.#length + piece.length;
+    if (needed > this.#held.length) {
+      const larger = Buffer.allocUnsafe(Math.max(HELD_BYTES_MIN, needed, this.#held.length * 2));
+      this.#held.copy(larger, 0, 0, this.#length);
+      this.#held = larger;
+    }
+    piece.copy(this.#held, this.#length);
+    this.#length = needed;
+  }
+}
+
+function readEvent(raw: Buffer): StreamEvent {
+  const lines: [start: number, end: number][] = [];
+  let at = 0;
+  while (at < raw.length) {
+    let end = at;
+    while (end < raw.length && raw[end] !== LF && raw[end] !== CR) end++;
+    if (startsWith(raw, at, end, DATA)) {
+      let start = at + DATA.length;
+      if (raw[start] === COLON) start++;
+      if (raw[start] === SPACE && start < end) start++;
+      lines.push([Math.min(start, end), end]);
+    }
+    at = end + 1;
+  }
+  const [first] = lines;
+  if (first === undefined) return { raw, data: NO_BYTES, dataStart: -1 };
+  if (lines.length === 1)
+    return { raw, data: raw.subarray(first[0], first[1]), dataStart: first[0] };
+  const text = lines.map(([start, end]) => raw.subarray(start, end));
+  const data = Buffer.concat(
+    text.flatMap((line, index) => (index === 0 ? [line] : [NEWLINE, line])),
+  );
+  return { raw, data, dataStart: -1 };
+}
+
+const NEWLINE = Buffer.from("\n");
+
+// The name of a line's field ends at a colon or with the line.
+function startsWith(raw: Buffer, start: number, end: number, name: Buffer): boolean {
+  if (end - start < name.length) return false;
+  for (let at = 0; at < name.length; at++) if (raw[start + at] !== name[at]) return false;
+  return end - start === name.length || raw[start + name.length] === COLON;
+}

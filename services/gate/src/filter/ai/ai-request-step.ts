@@ -1,0 +1,147 @@
+// The step of AI routes that reads requests to models; its filter of the answers is `ai-answer-step.ts`.
+import { Known, Method, type RequestEnd } from "@platform/http1";
+import { PlatformError } from "@platform/kernel/errors";
+import type { AiParts } from "../../ai/ai-parts.ts";
+import { ModelCall } from "../../ai/meter/model-call.ts";
+import { type AiKind, findAiKind } from "../../ai/shape/ai-shape.ts";
+import { editBody, requestUsage } from "../../ai/shape/edit-body.ts";
+import { describeJsonFault, JsonScanner } from "../../ai/shape/json-scan.ts";
+import { type AiRequest, AiRequestFault, readAiRequest } from "../../ai/shape/read-request.ts";
+import { scanInSlices } from "../../ai/shape/scan-body.ts";
+import type { CompiledRoute, GateExchange, Step } from "../../exchange/exchange.ts";
+import { readPaths } from "../../exchange/request-path.ts";
+import { decodeContent } from "../../recording/body-content.ts";
+import type { RouteSpec } from "../../shared-state/index.ts";
+import type { StepParts } from "../step-parts.ts";
+import { dropFields } from "./drop-fields.ts";
+
+/** Reads the requests of an AI route. */
+export function createAiRequestStep(spec: RouteSpec, parts: StepParts): Step | undefined {
+  return spec.steps.ai === undefined ? undefined : new AiRequestStep(parts.ai);
+}
+
+/** Codes of failures after which the provider has done nothing for the request. */
+const UNSERVED: ReadonlySet<string> = new Set([
+  "circuit_open",
+  "overloaded",
+  "queue_timeout",
+  "unavailable",
+  "upstream_unreachable",
+]);
+
+class AiRequestStep implements Step {
+  readonly #parts: AiParts;
+
+  constructor(parts: AiParts) {
+    this.#parts = parts;
+  }
+
+  run(exchange: GateExchange, route: CompiledRoute): boolean | Promise<boolean> {
+    const { head } = exchange;
+    const kind = findAiKind(readPaths(exchange)[0] ?? "");
+    // Lists of models, stored answers and WebSockets pass as they are.
+    if (kind === undefined || head.methodId !== Method.POST || head.upgrade) return true;
+    const body = readWholeBody(exchange, route);
+    return body instanceof Promise
+      ? body.then((whole) => this.#read(exchange, route, kind, whole))
+      : this.#read(exchange, route, kind, body);
+  }
+
+  finish(exchange: GateExchange, end: RequestEnd): void {
+    const { ai, code } = exchange.userData;
+    if (!(ai instanceof ModelCall)) return;
+    const isServed = end.attempts > 0 && !UNSERVED.has(code);
+    ai.settle(isServed ? "answered" : "refused");
+    this.#parts.memory.release(ai.heldBytes);
+  }
+
+  async #read(
+    exchange: GateExchange,
+    route: CompiledRoute,
+    kind: AiKind,
+    sent: Buffer,
+  ): Promise<boolean> {
+    const { bodyBytesMax } = route.spec;
+    const { sequence } = exchange;
+    const body = await this.#decode(exchange, sent, bodyBytesMax);
+    const scanner = new JsonScanner();
+    const scanned = scanInSlices(scanner, body);
+    if (!(typeof scanned === "boolean" ? scanned : await scanned)) {
+      const detail = describeJsonFault(scanner.fault!);
+      throw new PlatformError("bad_request", `The request body cannot be read: ${detail}.`);
+    }
+    if (exchange.sequence !== sequence || exchange.aborted) return false;
+    const request = readOrRefuse(kind, scanner);
+    const hidesUsage = addsUsage(request);
+    const edited = hidesUsage ? editBody(body, [requestUsage(scanner)]) : body;
+    if (!this.#parts.memory.claim(edited.length))
+      throw new PlatformError("overloaded", "Too many requests to models are held at once.", {
+        headers: { "Retry-After": "1" },
+      });
+    if (edited !== sent) exchange.replaceBody(edited);
+    const { label } = route;
+    exchange.userData.ai = new ModelCall({
+      request,
+      hidesUsage,
+      heldBytes: edited.length,
+      price: this.#parts.prices.find(request.model),
+      tree: scanner,
+      onSettled: (call, settled) => this.#parts.figures.add(label, call, settled),
+    });
+    return true;
+  }
+
+  async #decode(exchange: GateExchange, sent: Buffer, bytesMax: number): Promise<Buffer> {
+    const coding = exchange.head.fields.find("content-encoding");
+    if (coding === undefined) return sent;
+    const fields: [string, string][] = [["content-encoding", coding]];
+    const body = await decodeContent({ fields, content: sent }, bytesMax);
+    if (body === undefined) {
+      const detail = `The coding of the request body is unknown, or it is damaged or larger than ${bytesMax} bytes.`;
+      throw new PlatformError("bad_request", detail);
+    }
+    dropFields(exchange, ["content-encoding", "content-md5", "content-digest", "digest"]);
+    return body;
+  }
+}
+
+/** True if the usage is to be asked for: providers of OpenAI's shape report it in streams only then. */
+function addsUsage({ shape, isStream, wantsUsage }: AiRequest): boolean {
+  return (shape === "chat" || shape === "completions") && isStream && !wantsUsage;
+}
+
+function readOrRefuse(kind: AiKind, scanner: JsonScanner): AiRequest {
+  try {
+    return readAiRequest(kind, scanner);
+  } catch (error) {
+    if (!(error instanceof AiRequestFault)) throw error;
+    const { member, message } = error;
+    const name = member === "" ? "The request body" : `\`${member}\``;
+    throw new PlatformError("validation_failed", `${name} is invalid: ${message}.`, {
+      fields: { param: member },
+    });
+  }
+}
+
+function readWholeBody(exchange: GateExchange, { spec }: CompiledRoute): Buffer | Promise<Buffer> {
+  const { bodyBytesMax, timeouts } = spec;
+  const tooLarge = (): PlatformError =>
+    new PlatformError(
+      "payload_too_large",
+      `The request body is larger than ${bodyBytesMax} bytes.`,
+    );
+  if (exchange.head.fields.has(Known.ContentLength) && exchange.head.contentLength > bodyBytesMax)
+    throw tooLarge();
+  exchange.bodyBytesMax = bodyBytesMax;
+  exchange.bodyIdleMs = timeouts.idleMs;
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  let now: Buffer | undefined;
+  exchange.readBody(bodyBytesMax, (_exchange, outcome, body) => {
+    if (outcome === "complete") {
+      now = body;
+      resolve(body);
+    } else if (outcome === "too-large") reject(tooLarge());
+    // A request whose client has disconnected ends here.
+  });
+  return now ?? promise;
+}

@@ -1,0 +1,54 @@
+// Resolves the settings of AI routes, and the prices of models.
+import { readFileSync } from "node:fs";
+import { ConfigError, JsonSyntaxError, parseJson, validateJson } from "@platform/kernel/config";
+import { modelPricesSchema } from "../config/ai-keys.ts";
+import type { RouteConfig } from "../config/route.ts";
+import { isAiRoute } from "../config/route-ai.ts";
+import type { AiSpec, HeaderRules, ModelPrices } from "../shared-state/index.ts";
+import { describeCause } from "./route-fault.ts";
+
+const ACCEPT_ENCODING = "Accept-Encoding";
+
+/** Settings of an AI route; undefined for other routes. */
+export function resolveAi(config: RouteConfig, streamMsMax: number): AiSpec | undefined {
+  if (!isAiRoute(config)) return undefined;
+  const { record } = config;
+  const recordsPrompts = typeof record === "object" && record.prompts === true;
+  return { streamMsMax, recordsPrompts };
+}
+
+/** The rules of an AI route's fields: answers must not be coded, because their tokens are counted. */
+export function withIdentityCoding(rules: HeaderRules | undefined): HeaderRules {
+  const isOther = ([name]: readonly [string, string]): boolean =>
+    name.toLowerCase() !== ACCEPT_ENCODING.toLowerCase();
+  return {
+    removeRequest: [...(rules?.removeRequest ?? []), ACCEPT_ENCODING],
+    addRequest: [...(rules?.addRequest ?? []).filter(isOther), [ACCEPT_ENCODING, "identity"]],
+    removeResponse: rules?.removeResponse ?? [],
+    addResponse: rules?.addResponse ?? [],
+  };
+}
+
+/** The prices of models, from their file if the key names one. Throws ConfigError. */
+export function readPrices(prices: string | ModelPrices | undefined): ModelPrices | undefined {
+  if (typeof prices !== "string") return prices;
+  const refuse = (message: string): ConfigError =>
+    new ConfigError([{ source: prices, path: "ai_prices", message }]);
+  let text: string;
+  try {
+    text = readFileSync(prices, "utf8");
+  } catch (cause) {
+    throw refuse(`cannot be read: ${describeCause(cause)}`);
+  }
+  try {
+    const result = validateJson(modelPricesSchema, parseJson(text), { name: prices });
+    if (result.ok) return result.value;
+    throw new ConfigError(
+      result.problems.map((problem) => ({ ...problem, path: `ai_prices: ${problem.path}` })),
+    );
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error;
+    const { line, column } = error.position;
+    throw refuse(`line ${line}, column ${column}: ${error.message}`);
+  }
+}

@@ -1,0 +1,48 @@
+// AI routes: their settings, and the figures that workers report.
+
+/** Settings of an AI route. */
+export interface AiSpec {
+  /** Longest duration of a streamed answer. */
+  readonly streamMsMax: number;
+  /** Recordings contain the bodies of requests and responses. */
+  readonly recordsPrompts: boolean;
+}
+
+/** Price of a model in USD per million tokens. */
+export interface ModelPriceSpec {
+  readonly input: number;
+  readonly output: number;
+  /** Input that the provider has read from its cache; default `input`. */
+  readonly cached_input?: number | undefined;
+  /** Input that the provider has written to its cache; default `input`. */
+  readonly cache_write?: number | undefined;
+  /** USD per request; default 0. */
+  readonly request?: number | undefined;
+  /** Most tokens of an answer if the request sets no bound. */
+  readonly max_output?: number | undefined;
+}
+
+/** Prices by the name of the model; a name may end in `*`. */
+export type ModelPrices = Readonly<Record<string, ModelPriceSpec>>;
+
+/** Sums of one model on one route since the last report of a worker. */
+export interface AiFigures {
+  /** Label of the route. */
+  readonly route: string;
+  readonly model: string;
+  requests: number;
+  inputTokens: number;
+  outputTokens: number;
+  cachedTokens: number;
+  /** Cost in pico-USD. */
+  costPico: bigint;
+  /** Requests whose tokens were estimated, because the provider reported none. */
+  estimated: number;
+  /** Requests to a model without a price. */
+  unpriced: number;
+  /** Reports of providers with impossible figures. */
+  faultyReports: number;
+}
+
+/** Longest duration of a streamed answer in seconds. */
+export const AI_STREAM_SECONDS_DEFAULT = 600;
