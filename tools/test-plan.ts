@@ -51,6 +51,7 @@ export const longForms: readonly TestPlan[] = [
   }),
   longForm("packages/service/test/schedule/kill.test.ts", { PLATFORM_SCHEDULE_KILLS: "20" }),
   longForm("services/runtime/test/editor/random-walk.test.ts", { PLATFORM_EDITOR_EDITS: "2000" }),
+  longForm("services/gate/test/process/ai-budgets.test.ts", { PLATFORM_GATE_AI_KILLS: "100" }),
   longForm("services/notify/test/crash/kill.test.ts", { PLATFORM_NOTIFY_KILLS: "50" }),
   longForm("services/notify/test/crash/calls-kill.test.ts", { PLATFORM_NOTIFY_CALL_KILLS: "30" }),
   longForm("services/notify/test/inbound/kill.test.ts", { PLATFORM_NOTIFY_INBOUND_KILLS: "50" }),

@@ -13,6 +13,7 @@ interface ErrorKind {
 export const ERROR_TABLE = {
   bad_request: { status: 400, title: "Bad request" },
   validation_failed: { status: 400, title: "Validation failed" },
+  model_price_unknown: { status: 400, title: "Model without a price" },
   unauthorized: { status: 401, title: "Unauthorized" },
   forbidden: { status: 403, title: "Forbidden" },
   mfa_required: { status: 403, title: "Second factor required" },
@@ -40,6 +41,8 @@ export const ERROR_TABLE = {
   upgrade_required: { status: 426, title: "Upgrade required" },
   precondition_required: { status: 428, title: "Precondition required" },
   too_many_requests: { status: 429, title: "Too many requests" },
+  rate_limit_exceeded: { status: 429, title: "Token limit exceeded" },
+  insufficient_quota: { status: 429, title: "Budget exceeded" },
   header_fields_too_large: { status: 431, title: "Header fields too large" },
   internal: { status: 500, title: "Internal error" },
   not_implemented: { status: 501, title: "Not implemented" },

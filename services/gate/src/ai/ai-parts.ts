@@ -1,19 +1,31 @@
 // Parts of a worker that its AI routes share.
 import type { AiFigures, ModelPrices } from "../shared-state/index.ts";
 import { BodyMemory } from "./body-memory.ts";
+import { Accounting, type AccountingOptions } from "./ledger/accounting.ts";
+import type { LedgerWriter } from "./ledger/ledger-writer.ts";
 import { FigureSums } from "./meter/figure-sums.ts";
 import { PriceTable } from "./price/price-table.ts";
+
+/** Options of {@link AiParts}. */
+export interface AiPartsOptions extends Omit<AccountingOptions, "writer"> {
+  /** Sends figures to the control plane. */
+  readonly report: (figures: readonly AiFigures[]) => void;
+  readonly ledger: LedgerWriter;
+}
 
 /** Memory, prices and figures of all AI routes of a worker. */
 export class AiParts {
   readonly memory = new BodyMemory();
   readonly figures: FigureSums;
+  readonly accounting: Accounting;
+  readonly #ledger: LedgerWriter;
   prices = new PriceTable({});
   #prices: ModelPrices = {};
 
-  /** `report` sends figures to the control plane. */
-  constructor(report: (figures: readonly AiFigures[]) => void) {
+  constructor({ report, ledger, ...options }: AiPartsOptions) {
     this.figures = new FigureSums(report);
+    this.#ledger = ledger;
+    this.accounting = new Accounting({ ...options, writer: ledger });
   }
 
   /** Uses these prices for the requests that follow. */
@@ -21,5 +33,11 @@ export class AiParts {
     if (prices === this.#prices) return;
     this.#prices = prices;
     this.prices = new PriceTable(prices);
+  }
+
+  /** Reports the last figures and closes the ledger. */
+  close(): void {
+    this.figures.report();
+    this.#ledger.close();
   }
 }

@@ -6,6 +6,7 @@ import { SharedAccess } from "../access/shared-access.ts";
 import { TicketKeys } from "../control/ticket-keys.ts";
 import { OidcSignIn } from "../sign-in/oidc-sign-in.ts";
 import type { WorkerSources } from "../worker/worker-pool.ts";
+import { describeAiSources } from "./ai.ts";
 import type { Base } from "./base.ts";
 import type { Traffic } from "./traffic.ts";
 
@@ -63,7 +64,7 @@ export async function openAccess(
     cookieKeys: access.cookieKeys,
     refreshSession: (client, sealed) => signIn.refresh(client, sealed),
     listGuests: () => middleware.list(),
-    onAiFigures: (figures) => ai.add(figures),
+    ...describeAiSources(ai),
     onGuestFigures: (worker, figures) => middleware.figures.add(worker, figures),
     onRetired: (block) => metrics.retire(block),
   };

@@ -1,7 +1,6 @@
 // The worker threads with the memory that they share, and the controller that changes their routes.
 import { systemClock } from "@platform/kernel/time";
 import type { GateConfig } from "../config/document.ts";
-import { AiFigures } from "../control/ai-figures.ts";
 import { Controller } from "../control/controller.ts";
 import { diffRoutes } from "../control/differ.ts";
 import { MiddlewareStore } from "../control/middleware-store.ts";
@@ -10,6 +9,7 @@ import { type Canaries, startCanaries } from "../resilience/canaries.ts";
 import { HealthChecks } from "../resilience/health-checks.ts";
 import { GateMetrics } from "../telemetry/gate-metrics.ts";
 import { WorkerPools } from "../worker/worker-pools.ts";
+import { type AiControl, openAi } from "./ai.ts";
 import type { Base } from "./base.ts";
 
 /** The parts. */
@@ -21,7 +21,7 @@ export interface Traffic {
   readonly checks: HealthChecks;
   readonly metrics: GateMetrics;
   readonly middleware: MiddlewareStore;
-  readonly ai: AiFigures;
+  readonly ai: AiControl;
 }
 
 /** Creates the parts; the threads are not started. `loadConfig` reads the configuration again. */
@@ -53,6 +53,10 @@ export async function openTraffic(
     apply: (guests) => pools.apply({ guests, upsert: [], remove: [] }),
   });
   await middleware.load();
+  const ai = await openAi(base, tables.buffers, {
+    runExclusive: (work) => controller.runExclusive(work),
+    apply: (budgets) => pools.apply({ budgets, upsert: [], remove: [] }),
+  });
   const controller = createController(base, tables, pools, loadConfig, middleware);
   const metrics = new GateMetrics({
     listBlocks: () => pools.listMetrics(),
@@ -76,7 +80,7 @@ export async function openTraffic(
     log: (level, msg, fields) => log[level](msg, fields),
   });
   lifecycle.onDrain("health checks", () => checks.stop());
-  return { tables, pools, controller, canaries, checks, metrics, middleware, ai: new AiFigures() };
+  return { tables, pools, controller, canaries, checks, metrics, middleware, ai };
 }
 
 function createController(

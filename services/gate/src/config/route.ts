@@ -154,12 +154,6 @@ const routeFields = {
   enable_semantic_cache: later(anyFlag()).meta({
     description: "Not available yet: other spelling of `semantic_cache`",
   }),
-  semantic_rate_limit: later(anyFlag()).meta({
-    description: "Not available yet: limit by tokens",
-  }),
-  semantic_token_limit_per_min: later(wholeNumber(1, 1_000_000_000)).meta({
-    description: "Not available yet: tokens per minute",
-  }),
   llm_routing: later(
     z.strictObject({
       primary: model,
@@ -292,12 +286,14 @@ function spellLoadBalancer(value: unknown): unknown {
   return value === "roundrobin" || value === "round-robin" ? "round_robin" : value;
 }
 
+/** Keys whose default is not false. */
+const MEANINGFUL_FALSE: ReadonlySet<string> = new Set(["circuit_breaker", "semantic_rate_limit"]);
+
 /** Drops absent keys, so that two spellings of the same route are equal. */
 function dropAbsent(route: Record<string, unknown>): RouteConfig {
   const kept: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(route)) {
-    // The default of circuit_breaker is not false.
-    const isDefault = value === false && key !== "circuit_breaker";
+    const isDefault = value === false && !MEANINGFUL_FALSE.has(key);
     if (key === "status" || value === undefined || isDefault) continue;
     kept[key] = isPlainObject(value) ? dropAbsentKeys(value) : value;
   }

@@ -54,7 +54,8 @@ export function describeErrorEvent(
   return `event: error\ndata: ${describeAiError(error, form, traceId)}\n\n`;
 }
 
-function describeType({ status }: PlatformError, form: AiErrorForm): string {
+function describeType({ code, status }: PlatformError, form: AiErrorForm): string {
+  if (code === "insufficient_quota" && form === "openai") return code;
   const types = form === "openai" ? OPENAI_TYPES : ANTHROPIC_TYPES;
   const rest = form === "openai" ? "server_error" : "api_error";
   return types[status] ?? (status < 500 ? "invalid_request_error" : rest);

@@ -2,6 +2,7 @@
 import { RouteSteps, type Step } from "../exchange/exchange.ts";
 import type { RouteSpec } from "../shared-state/index.ts";
 import { createAiAnswerStep } from "./ai/ai-answer-step.ts";
+import { createAiLimitStep } from "./ai/ai-limit-step.ts";
 import { createAiRequestStep } from "./ai/ai-request-step.ts";
 import { createApiKeyStep, createTenantStep } from "./identity/api-key-step.ts";
 import { createAddressStep } from "./limit/address-step.ts";
@@ -47,6 +48,7 @@ const CREATE_STEPS: readonly CreateStep[] = [
   createOpenApiStep,
   createGuestRequestStep,
   createAiRequestStep,
+  createAiLimitStep,
   // The cache stores what the steps below make of a response, one variant for each coding.
   createCacheStep,
   createCompressionStep,

@@ -19,8 +19,6 @@ import type { RoutesApiOptions } from "./routes-api.ts";
 export const METRICS_SOCKET_PATH = "/api/v1/admin/metrics/ws";
 
 const UNBUILT: readonly [methods: readonly ApiMethod[], path: string, summary: string][] = [
-  [["GET", "POST"], "/api/v1/admin/ai-billing", "Token billing and budgets"],
-  [["GET"], "/api/v1/admin/ai-cost-attribution", "Token costs by route"],
   [["POST"], "/api/v1/gitops/webhook", "Pull the configuration and reload"],
 ];
 

@@ -6,9 +6,13 @@ import type { RouteSeries } from "../telemetry/route-series.ts";
 import type { OidcSignIn } from "../sign-in/oidc-sign-in.ts";
 import type { MetricsStream } from "../telemetry/metrics-stream.ts";
 import type { AccessControl } from "../access/access-control.ts";
+import type { AiBudgets } from "../control/ai-budgets.ts";
+import type { AiFigures } from "../control/ai-figures.ts";
+import type { AiLedger } from "../control/ai-ledger.ts";
 import type { MiddlewareStore } from "../control/middleware-store.ts";
 import type { Certificates } from "../control/certificates.ts";
 import { createAccessLogRoutes } from "./access-log-api.ts";
+import { createAiBillingRoutes } from "./ai-billing-api.ts";
 import { createAdminRoutes } from "./admin-api.ts";
 import { createCertificateRoutes } from "./certificates-api.ts";
 import { createApiKeyRoutes } from "./api-keys-api.ts";
@@ -35,6 +39,7 @@ export type GateApiOptions = RoutesApiOptions & {
   certificates: Certificates;
   signIn: OidcSignIn;
   middleware: MiddlewareStore;
+  ai: { readonly figures: AiFigures; readonly ledger: AiLedger; readonly budgets: AiBudgets };
   /** Address of the web console; undefined without one. */
   readConsoleUrl: () => string | undefined;
 };
@@ -65,6 +70,7 @@ export function createGateApi(options: GateApiOptions): Api {
       createRegisterRoute(controller),
       ...createConsoleRoutes(options),
       ...createAdminRoutes(options),
+      ...createAiBillingRoutes({ ...options.ai, readTimeMs: Date.now }),
       ...createUpstreamRoutes(options),
       ...createRouteSeriesRoutes(options.planner, options.series),
       ...createAccessLogRoutes(controller),

@@ -1,5 +1,4 @@
 // Starts the control plane's API with what it shows: metrics, live feeds, the stream of requests, certificates.
-import type { AiFigures } from "../control/ai-figures.ts";
 import { openService } from "@platform/chassis";
 import type { HealthRegistry } from "@platform/kernel/health";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
@@ -30,7 +29,7 @@ const SERIES_SAMPLE_MS = 1000;
 /** Options of {@link startApi}. */
 export type StartApiOptions = Pick<
   GateApiOptions,
-  "access" | "cache" | "controller" | "metrics" | "middleware" | "planner" | "signIn"
+  "access" | "ai" | "cache" | "controller" | "metrics" | "middleware" | "planner" | "signIn"
 > & {
   config: GateConfig;
   log: Logger;
@@ -41,7 +40,6 @@ export type StartApiOptions = Pick<
   canaries: Canaries;
   checks: HealthChecks;
   certificate: ListenerCertificate;
-  ai: AiFigures;
 };
 
 /** The running API. */
@@ -66,7 +64,7 @@ export async function startApi(options: StartApiOptions): Promise<GateApi> {
   const service = openService({ ...base, log, lifecycle, spanCounts });
   const { metrics: registry, health, tracer, clock } = service;
   collectExpiry(registry, "the gateway", () => options.certificate.watch);
-  for (const collector of [metrics, canaries.engine, checks, options.ai])
+  for (const collector of [metrics, canaries.engine, checks, options.ai.figures])
     registry.collect(collector);
   const stream = new MetricsStream({
     readTotals: () => metrics.readTotals(),

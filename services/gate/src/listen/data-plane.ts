@@ -233,7 +233,7 @@ export class DataPlane {
     this.#pools.close();
     this.#steps.limiter.close();
     this.#steps.guests.registry.report();
-    this.#steps.ai.figures.report();
+    this.#steps.ai.close();
     this.#resolver.close();
     this.#config?.control.close(0);
     await Promise.all([
@@ -279,6 +279,7 @@ export class DataPlane {
     if (isChanged) this.#takeOver(globals, before?.globals);
     if (logs !== undefined) this.#logs.takeOver(logs);
     if (message.access !== undefined) this.#revoked.change(message.access);
+    if (message.budgets !== undefined) this.#steps.ai.accounting.setBudgets(message.budgets);
     if (message.guests !== undefined) this.#steps.guests.registry.change(message.guests);
     this.#steps.identity.current = identity;
     if (before === undefined) {

@@ -11,10 +11,12 @@ import type { ResilienceOptions } from "../upstream/resilience.ts";
 import type { StepParts } from "../filter/step-parts.ts";
 import { CacheKeys } from "../cache/cache-key.ts";
 import { ResponseCache } from "../cache/response-cache.ts";
+import { LedgerWriter } from "../ai/ledger/ledger-writer.ts";
 import { BodyBudget } from "../middleware/body-budget.ts";
 import { GuestRegistry } from "../middleware/guest-registry.ts";
 import { RecordingLog } from "../recording/recording-log.ts";
 import {
+  AiAccounts,
   CacheFlights,
   ConcurrencyRows,
   readMonotonicMs,
@@ -22,6 +24,7 @@ import {
   SharedLinkState,
   SharedRateTable,
   SharedRouteState,
+  TokenWindows,
   type FromWorker,
   type MetricBlock,
   type SharedBuffers,
@@ -82,7 +85,7 @@ export function createStepParts(options: StepPartsOptions): StepParts {
     block,
     compression: new CompressionBudget(COMPRESSION_BYTES_MAX),
     guests: { registry: createGuests(options), bodies: new BodyBudget(), onError: onGuardError },
-    ai: new AiParts((figures) => options.send({ type: "ai-figures", figures })),
+    ai: createAi(options, readNowMs),
     mirrors: new MirrorSender(block),
     recordings: new RecordingLog(),
     limiter: new RateLimiter({
@@ -100,6 +103,22 @@ export function createStepParts(options: StepPartsOptions): StepParts {
     },
     readNowMs,
   };
+}
+
+function createAi({ init, send, log }: StepPartsOptions, readNowMs: () => number): AiParts {
+  const { shared, ledger } = init;
+  return new AiParts({
+    accounts: new AiAccounts(shared.accounts),
+    windows: new TokenWindows(shared.tokens),
+    seed: shared.seed,
+    readNowMs,
+    readTimeMs: Date.now,
+    report: (figures) => send({ type: "ai-figures", figures }),
+    ledger: new LedgerWriter({
+      ...ledger,
+      onError: ({ message }) => log("warn", "cannot write the AI ledger", { error: message }),
+    }),
+  });
 }
 
 function createGuests({ readNowMs, send }: StepPartsOptions): GuestRegistry {

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { ConfigError, JsonSyntaxError, parseJson, validateJson } from "@platform/kernel/config";
 import { modelPricesSchema } from "../config/ai-keys.ts";
 import type { RouteConfig } from "../config/route.ts";
-import { isAiRoute } from "../config/route-ai.ts";
+import { findAiField } from "../config/route-ai.ts";
 import type { AiSpec, HeaderRules, ModelPrices } from "../shared-state/index.ts";
 import { describeCause } from "./route-fault.ts";
 
@@ -11,10 +11,17 @@ const ACCEPT_ENCODING = "Accept-Encoding";
 
 /** Settings of an AI route; undefined for other routes. */
 export function resolveAi(config: RouteConfig, streamMsMax: number): AiSpec | undefined {
-  if (!isAiRoute(config)) return undefined;
+  if (findAiField(config) === undefined) return undefined;
   const { record } = config;
   const recordsPrompts = typeof record === "object" && record.prompts === true;
-  return { streamMsMax, recordsPrompts };
+  const limit = config.semantic_token_limit_per_min;
+  return {
+    streamMsMax,
+    recordsPrompts,
+    ...(limit === undefined || config.semantic_rate_limit === false
+      ? {}
+      : { tokensPerMinute: limit }),
+  };
 }
 
 /** The rules of an AI route's fields: answers must not be coded, because their tokens are counted. */

@@ -2,6 +2,8 @@
 
 /** Settings of an AI route. */
 export interface AiSpec {
+  /** Tokens of a tenant, or of an address without one, in any 60 s; absent: no limit. */
+  readonly tokensPerMinute?: number;
   /** Longest duration of a streamed answer. */
   readonly streamMsMax: number;
   /** Recordings contain the bodies of requests and responses. */
@@ -46,3 +48,12 @@ export interface AiFigures {
 
 /** Longest duration of a streamed answer in seconds. */
 export const AI_STREAM_SECONDS_DEFAULT = 600;
+
+/** Limits of a tenant at models, on all routes together. */
+export interface AiBudget {
+  readonly tenant: string;
+  /** Spending of a UTC day in pico-USD; absent: no limit. */
+  readonly maxPicoPerDay?: bigint | undefined;
+  /** Tokens in any 60 s; absent: no limit. */
+  readonly maxTokensPerMinute?: number | undefined;
+}

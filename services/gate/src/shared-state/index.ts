@@ -1,6 +1,7 @@
 // Contract between control plane and data plane: specs, messages, shared memory.
 export * from "./access-spec.ts";
 export * from "./active-counts.ts";
+export * from "./ai-accounts.ts";
 export * from "./ai-spec.ts";
 export * from "./browser-session.ts";
 export * from "./cache-flights.ts";
@@ -30,3 +31,4 @@ export * from "./shared-buffers.ts";
 export * from "./step-specs.ts";
 export * from "./slot-table.ts";
 export * from "./target-state.ts";
+export * from "./token-windows.ts";

@@ -1,7 +1,7 @@
 // Messages between the control plane and a worker. Counts are read from shared memory instead.
 import type { Revocation } from "@platform/kernel/identity";
 import type { AccessChange } from "./access-spec.ts";
-import type { AiFigures } from "./ai-spec.ts";
+import type { AiBudget, AiFigures } from "./ai-spec.ts";
 import type { GlobalSpec } from "./global-spec.ts";
 import type { GuestChange, GuestFigures } from "./guest-spec.ts";
 import type { RouteKey, RouteSpec } from "./route-spec.ts";
@@ -24,6 +24,8 @@ export interface WorkerInit {
   };
   /** 48 bytes that encrypt the TLS session tickets of all threads. */
   ticketKeys?: Uint8Array;
+  /** Files of the AI ledger: their folder, and a name of this thread that no other has had. */
+  ledger: { readonly folder: string; readonly instance: string };
   /** Keys of sealed cookies, the first of which seals. */
   cookieKeys?: readonly Uint8Array[];
   /** Revoked tokens of the issuer at the start of the thread; undefined if no feed is followed. */
@@ -36,7 +38,7 @@ export interface WorkerInit {
 
 /**
  * One change. Each worker's sequence numbers start at 1 and increase by one. The first change contains `globals`, all of
- * `access` and `guests`, and all routes. Removals are applied before upserts; an upserted route replaces the one with its key.
+ * `access`, `guests` and `budgets`, and all routes. Removals are applied before upserts; an upserted route replaces the one with its key.
  */
 export interface ApplyMessage {
   type: "apply";
@@ -44,6 +46,8 @@ export interface ApplyMessage {
   globals?: GlobalSpec;
   access?: AccessChange;
   guests?: GuestChange;
+  /** Budgets of all tenants. */
+  budgets?: readonly AiBudget[];
   upsert: RouteSpec[];
   remove: RouteKey[];
 }

@@ -1,5 +1,6 @@
 // Shared memory of one gateway process: sizes, allocation and clock.
 import { randomInt } from "node:crypto";
+import { AI_ACCOUNTS_BYTES } from "./ai-accounts.ts";
 import { allocateFlights } from "./cache-flights.ts";
 import type { CacheBuffers } from "./cache-memory.ts";
 import { allocateCache } from "./cache-index.ts";
@@ -9,6 +10,7 @@ import { LINKS_MAX, LINK_STATE_INTS } from "./link-state.ts";
 import { RATE_TABLE_BYTES } from "./rate-table.ts";
 import { ROUTE_STATE_INTS } from "./route-state.ts";
 import { TARGET_STATE_INTS } from "./target-state.ts";
+import { TOKEN_WINDOWS_BYTES } from "./token-windows.ts";
 
 /**
  * Maximum number of routes; a change that needs more is refused. More than fit in memory: unused slots occupy address
@@ -34,6 +36,8 @@ export const WORKERS_MAX = 256;
  *     rates    counts of rate-limited requests; see SharedRateTable
  *     cache    stored responses; see SharedCache
  *     flights  requests that fetch them; see CacheFlights
+ *     accounts  spending of tenants at models; see AiAccounts
+ *     tokens   tokens of AI requests by minute; see TokenWindows
  */
 export interface SharedBuffers {
   workers: number;
@@ -46,6 +50,8 @@ export interface SharedBuffers {
   rates: SharedArrayBuffer;
   cache: CacheBuffers;
   flights: SharedArrayBuffer;
+  accounts: SharedArrayBuffer;
+  tokens: SharedArrayBuffer;
   /** Random seed of hashes in shared memory, unknown to clients. */
   seed: number;
   /** `readMonotonicMs()` at allocation; times in shared memory are relative to it. */
@@ -74,6 +80,8 @@ export function allocateSharedBuffers(
     rates: new SharedArrayBuffer(RATE_TABLE_BYTES),
     cache: allocateCache(cacheBytes, workers),
     flights: allocateFlights(),
+    accounts: new SharedArrayBuffer(AI_ACCOUNTS_BYTES),
+    tokens: new SharedArrayBuffer(TOKEN_WINDOWS_BYTES),
     seed: randomInt(2 ** 32),
     startedMs: readMonotonicMs(),
   };

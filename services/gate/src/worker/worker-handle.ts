@@ -8,6 +8,7 @@ import {
   type FromWorker,
   type GlobalSpec,
   type GuestChange,
+  type AiBudget,
   type AiFigures,
   type GuestFigures,
   MetricBlock,
@@ -25,6 +26,7 @@ export interface Change {
   globals?: GlobalSpec;
   access?: AccessChange;
   guests?: GuestChange;
+  budgets?: readonly AiBudget[];
   upsert: readonly RouteSpec[];
   remove: readonly RouteKey[];
 }
@@ -167,6 +169,7 @@ export class WorkerHandle {
       ...(change.globals === undefined ? {} : { globals: change.globals }),
       ...(change.access === undefined ? {} : { access: change.access }),
       ...(change.guests === undefined ? {} : { guests: change.guests }),
+      ...(change.budgets === undefined ? {} : { budgets: change.budgets }),
       upsert: change.upsert.slice(at),
       remove: [...change.remove],
     };

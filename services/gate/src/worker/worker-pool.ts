@@ -10,6 +10,7 @@ import {
   ConcurrencyRows,
   type GlobalSpec,
   type GuestChange,
+  type AiBudget,
   type AiFigures,
   type GuestFigures,
   type MetricBlock,
@@ -53,8 +54,14 @@ export interface WorkerSources {
   listAccess?: () => AccessChange;
   /** Middleware that new threads begin with. */
   listGuests?: () => GuestChange;
-  /** Receives the figures of middleware of one thread. */
+  /** Budgets that new threads begin with. */
+  listBudgets?: () => readonly AiBudget[];
+  /** Receives the figures of AI routes of one thread. */
   onAiFigures?: (figures: readonly AiFigures[]) => void;
+  /** Files of the AI ledger of a new thread; `onLedgerEnded` is called with their name when it has ended. */
+  openLedger: () => WorkerInit["ledger"];
+  onLedgerEnded?: (instance: string) => void;
+  /** Receives the figures of middleware of one thread. */
   onGuestFigures?: (worker: number, figures: readonly GuestFigures[]) => void;
   /** Called with the metrics of a thread that has ended, to retain its totals. */
   onRetired: (metrics: MetricBlock) => void;
@@ -71,6 +78,8 @@ export class WorkerPool {
   readonly #failures = new Map<number, { count: number; startedMs: number }>();
   readonly #routes = new Map<RouteKey, RouteSpec>();
   readonly #stopping = new AbortController();
+  /** Names of the ledgers of the threads. */
+  readonly #ledgers = new Map<number, string>();
   #sources: WorkerSources | undefined;
   #globals: GlobalSpec;
   #readiness: Readiness = { up: false, checks: { gate: "starting" } };
@@ -186,7 +195,9 @@ export class WorkerPool {
   #spawn(place: WorkerPoolOptions["places"][number]): void {
     const { listRevocations, listAccess, cookieKeys, readTicketKeys, refreshSession } =
       this.#sources!;
-    const { listGuests, onAiFigures, onGuestFigures } = this.#sources!;
+    const { listGuests, listBudgets, onAiFigures, onGuestFigures } = this.#sources!;
+    const ledger = this.#sources!.openLedger();
+    this.#ledgers.set(place.workerIndex, ledger.instance);
     const handle = new WorkerHandle({
       entry: this.#options.entry,
       init: {
@@ -195,6 +206,7 @@ export class WorkerPool {
         ...(readTicketKeys === undefined ? {} : { ticketKeys: readTicketKeys() }),
         ...(cookieKeys === undefined ? {} : { cookieKeys }),
         ...(listRevocations === undefined ? {} : { revocations: listRevocations() }),
+        ledger,
       },
       log: this.#options.log,
       refreshSession,
@@ -216,6 +228,7 @@ export class WorkerPool {
         globals: this.#globals,
         ...(listAccess === undefined ? {} : { access: listAccess() }),
         ...(listGuests === undefined ? {} : { guests: listGuests() }),
+        ...(listBudgets === undefined ? {} : { budgets: listBudgets() }),
         upsert: [...this.#routes.values()],
         remove: [],
       },
@@ -230,6 +243,8 @@ export class WorkerPool {
     this.#cache.recover(gone.index);
     this.#flights.recover(gone.index);
     this.#sources!.onRetired(gone.metrics);
+    const instance = this.#ledgers.get(gone.index);
+    if (instance !== undefined) this.#sources!.onLedgerEnded?.(instance);
     if (this.#stopping.signal.aborted) return;
     const past = this.#failures.get(gone.index);
     const lived = performance.now() - (past?.startedMs ?? 0);

@@ -217,8 +217,6 @@ const unbuiltRouteFields: Record<string, unknown> = {
   pii_redact: true,
   semantic_cache: true,
   enable_semantic_cache: true,
-  semantic_rate_limit: true,
-  semantic_token_limit_per_min: 100,
   llm_routing: {
     primary: { url: "http://p", model: "a" },
     fallback: { url: "http://f", model: "b" },
@@ -241,6 +239,14 @@ for (const name of ["PLATFORM_AUTO_TLS", "PLATFORM_CONFIG_STORE_BUCKET", "PLATFO
     );
   });
 }
+
+test("a limit by tokens has a number", () => {
+  assert.match(refuseRoute({ semantic_rate_limit: true }), /^semantic_rate_limit: .*requires/);
+  const route = { semantic_rate_limit: true, semantic_token_limit_per_min: 100 };
+  assert.equal(loadRoute(route).semantic_token_limit_per_min, 100);
+  const off = { semantic_rate_limit: false, semantic_token_limit_per_min: 100 };
+  assert.equal(loadRoute(off).semantic_rate_limit, false);
+});
 
 const refusedRoutes: [why: string, route: Record<string, unknown>, message: RegExp][] = [
   ["a bad name of middleware", { middleware: "../m" }, /^middleware: .*expected the name/],

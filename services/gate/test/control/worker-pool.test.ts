@@ -90,7 +90,10 @@ async function startPool(context: TestContext, routes: RouteSpec[] = []) {
     }
     assert.fail(`${pool.countLive()} workers live instead of ${count}`);
   };
-  const sources = { onRetired: (block: MetricBlock) => void retired.push(block) };
+  const sources = {
+    onRetired: (block: MetricBlock) => void retired.push(block),
+    openLedger: () => ({ folder: "/nonexistent", instance: "1-1-1" }),
+  };
   return { pool, sources, place, shared, lines, applied, retired, waitForLive };
 }
 

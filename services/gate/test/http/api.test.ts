@@ -7,7 +7,7 @@ import { type TestContext, test } from "node:test";
 import { openService } from "@platform/chassis";
 import { loadConfig } from "@platform/kernel/config";
 import { createEmbeddedLifecycle } from "@platform/kernel/lifecycle";
-import { createLogger } from "@platform/kernel/log";
+import { createLogger, type Logger } from "@platform/kernel/log";
 import { toLiveSecret } from "@platform/kernel/secrets";
 import { systemClock } from "@platform/kernel/time";
 import { makeCertificate } from "@platform/testing/certificates";
@@ -15,6 +15,10 @@ import { type GateConfig, gateDefinition } from "../../src/config/document.ts";
 import { checkLoaded } from "../../src/config/load.ts";
 import { AccessControl } from "../../src/access/access-control.ts";
 import { type CertificateView, Certificates } from "../../src/control/certificates.ts";
+import type { AiControl } from "../../src/assembly/ai.ts";
+import { AiBudgets } from "../../src/control/ai-budgets.ts";
+import { AiFigures } from "../../src/control/ai-figures.ts";
+import { AiLedger } from "../../src/control/ai-ledger.ts";
 import { Controller } from "../../src/control/controller.ts";
 import { MiddlewareStore } from "../../src/control/middleware-store.ts";
 import { buildState } from "../../src/control/gate-state.ts";
@@ -38,6 +42,8 @@ import {
   CONTROL_CALLER_HEADER,
   CONTROL_SECRET_HEADER,
   MetricBlock,
+  AI_ACCOUNTS_BYTES,
+  AiAccounts,
   SharedCache,
   LinkFigures,
   SharedLinkState,
@@ -180,8 +186,10 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
   const service = openService({ name: "gate", version: "0", config: {}, log, lifecycle });
   service.metrics.collect(metrics);
   const operation = openOperation(service, stream, certificates, secret);
+  const ai = await openTestAi(`${path}.state`, log, (change) => changes.push(change));
   const api = createGateApi({
     controller,
+    ai,
     planner,
     canaries: new CanaryEngine({
       readNowMs: () => 0,
@@ -474,6 +482,48 @@ test("a wrong method on an internal route is 405 with the allowed methods", asyn
   );
 });
 
+test("budgets are set, corrected, shown and removed, and reach the workers", async (context) => {
+  const { call, changes } = await makeGate(context);
+  const path = "/api/v1/admin/ai-billing";
+  const set = await call("POST", path, { tenant_id: "acme", max_cost_per_day_usd: 1.5 });
+  assert.equal(set.status, 200);
+  const { resets_at: resetsAt, ...budget } = set.json;
+  assert.deepEqual(budget, {
+    tenant_id: "acme",
+    max_cost_per_day_usd: 1.5,
+    max_tokens_per_minute: null,
+    spent_today_usd: 0,
+    reserved_usd: 0,
+  });
+  assert.match(String(resetsAt), /^\d{4}-\d{2}-\d{2}T00:00:00\.000Z$/);
+  assert.deepEqual(changes.at(-1)?.budgets, [
+    { tenant: "acme", maxPicoPerDay: 1_500_000_000_000n },
+  ]);
+  const corrected = await call("POST", path, { tenant_id: "acme", adjust_usd: 0.25 });
+  assert.equal(corrected.json.spent_today_usd, 0.25);
+  assert.equal(corrected.json.max_cost_per_day_usd, 1.5, "the limits stay");
+  const summary = await call("GET", path);
+  assert.deepEqual(summary.json.per_tenant, { acme: { tokens: 0, cost_usd: 0.25 } });
+  assert.equal(summary.json.total_cost_usd, 0.25);
+  assert.equal((await call("DELETE", `${path}?tenant_id=acme`)).status, 200);
+  assert.equal((await call("DELETE", `${path}?tenant_id=acme`)).status, 404);
+  assert.deepEqual(changes.at(-1)?.budgets, []);
+  assert.equal((await call("GET", path)).json.total_cost_usd, 0.25, "the figures stay");
+  const attribution = await call("GET", "/api/v1/admin/ai-cost-attribution");
+  assert.deepEqual(attribution.json, {
+    routes: [],
+    summary: { total_tokens: 0, total_cost_usd: 0, estimated_savings: 0, savings_percent: 0 },
+  });
+  for (const body of [
+    { max_cost_per_day_usd: 1 },
+    { tenant_id: "a", max_cost_per_day_usd: -1 },
+    { tenant_id: "a", max_tokens_per_minute: 1.5 },
+    { tenant_id: "a", max_cost: 1 },
+  ])
+    assert.equal((await call("POST", path, body)).status, 400, JSON.stringify(body));
+  assert.equal((await call("GET", `${path}?from=2026-02-30`)).status, 400);
+});
+
 test("legacy paths map to the versioned ones", async (context) => {
   const { call } = await makeGate(context);
   assert.equal((await call("POST", "/api/routes", shop)).status, 200);
@@ -481,10 +531,35 @@ test("legacy paths map to the versioned ones", async (context) => {
   assert.equal((await call("GET", "/api/admin/connections")).status, 200);
 });
 
+/** Ledger and budgets without workers. */
+async function openTestAi(
+  folder: string,
+  log: Logger,
+  onChange: (change: Change) => void,
+): Promise<AiControl> {
+  const budgets = new AiBudgets({
+    folder,
+    isEphemeral: false,
+    log,
+    runExclusive: (work) => work(),
+    apply: (list) => {
+      onChange({ budgets: list, upsert: [], remove: [] });
+      return Promise.resolve();
+    },
+  });
+  const ledger = new AiLedger({
+    folder,
+    accounts: new AiAccounts(new SharedArrayBuffer(AI_ACCOUNTS_BYTES)),
+    seed: 1,
+    readTimeMs: Date.now,
+    log,
+    hasBudget: (tenant) => budgets.has(tenant),
+  });
+  await ledger.open();
+  return { figures: new AiFigures(), ledger, budgets };
+}
+
 const unbuilt: [method: string, path: string][] = [
-  ["GET", "/api/v1/admin/ai-billing"],
-  ["POST", "/api/v1/admin/ai-billing"],
-  ["GET", "/api/v1/admin/ai-cost-attribution"],
   ["POST", "/api/v1/gitops/webhook"],
   ["POST", "/api/gitops/webhook"],
 ];

@@ -1,5 +1,6 @@
 // Starts a real worker thread with real upstreams, as the control plane would.
 import { once } from "node:events";
+import { rmSync } from "node:fs";
 import {
   createServer,
   request,
@@ -8,9 +9,12 @@ import {
   type Server,
 } from "node:http";
 import { connect, createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import {
   ActiveCounts,
+  type AiBudget,
   allocateMetricBlock,
   allocateSharedBuffers,
   BODY_BYTES_MAX_DEFAULT,
@@ -110,6 +114,8 @@ export class GateWorker {
   readonly logs: Extract<FromWorker, { type: "log" }>[] = [];
   readonly cuts: Extract<FromWorker, { type: "streams-cut" }>[] = [];
   readonly worker: Worker;
+  /** Created with the first request of an AI route; removed when the worker stops. */
+  readonly ledgerFolder = join(tmpdir(), `gate-ledger-${process.hrtime.bigint()}`);
   port = 0;
   #seq = 0;
 
@@ -130,6 +136,10 @@ export class GateWorker {
         shared,
         metrics,
         listen: { host: "127.0.0.1", port, reusePort: port !== 0 },
+        ledger: {
+          folder: this.ledgerFolder,
+          instance: `${Date.now()}-${process.pid}-${workerIndex}`,
+        },
         ...(revocations === undefined ? {} : { revocations }),
       },
     });
@@ -156,6 +166,7 @@ export class GateWorker {
     remove?: RouteKey[];
     globals?: GlobalSpec;
     guests?: GuestChange;
+    budgets?: readonly AiBudget[];
   }): Promise<FromWorker> {
     const seq = ++this.#seq;
     this.send({
@@ -165,6 +176,7 @@ export class GateWorker {
       remove: change.remove ?? [],
       ...(change.globals === undefined ? {} : { globals: change.globals }),
       ...(change.guests === undefined ? {} : { guests: change.guests }),
+      ...(change.budgets === undefined ? {} : { budgets: change.budgets }),
     });
     for (;;) {
       const [message] = (await once(this.worker, "message")) as [FromWorker];
@@ -177,6 +189,7 @@ export class GateWorker {
 
   async stop(): Promise<void> {
     await this.worker.terminate();
+    rmSync(this.ledgerFolder, { recursive: true, force: true });
   }
 }
 

@@ -50,6 +50,8 @@ export class ModelCall implements ExchangeAi {
   readonly #input = new TextSample();
   readonly #output = new TextSample();
   readonly #onSettled: ModelCallOptions["onSettled"];
+  /** Called once, before `onSettled`, with the result: releases what was reserved for the request. */
+  release: ((settled: SettledCall) => void) | undefined;
   #servedModel = "";
   #settled: SettledCall | undefined;
 
@@ -111,6 +113,7 @@ export class ModelCall implements ExchangeAi {
       : { usage: NO_USAGE, isEstimated: false };
     const costPico = counts ? (this.price?.cost(usage) ?? 0n) : 0n;
     this.#settled = { usage, costPico, isEstimated };
+    this.release?.(this.#settled);
     this.#onSettled(this, this.#settled);
     return this.#settled;
   }

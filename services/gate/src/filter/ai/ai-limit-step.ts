@@ -1,0 +1,43 @@
+// The step of AI routes that reserves tokens and money for a request to a model.
+import type { AiParts } from "../../ai/ai-parts.ts";
+import { ANONYMOUS_TENANT } from "../../ai/ledger/accounting.ts";
+import { ModelCall } from "../../ai/meter/model-call.ts";
+import type { CompiledRoute, GateExchange, Step } from "../../exchange/exchange.ts";
+import type { AiSpec, RouteSpec } from "../../shared-state/index.ts";
+import type { StepParts } from "../step-parts.ts";
+
+/** Limits the requests of an AI route. */
+export function createAiLimitStep({ steps }: RouteSpec, parts: StepParts): Step | undefined {
+  return steps.ai === undefined ? undefined : new AiLimitStep(steps.ai, parts.ai);
+}
+
+class AiLimitStep implements Step {
+  readonly #spec: AiSpec;
+  readonly #parts: AiParts;
+
+  constructor(spec: AiSpec, parts: AiParts) {
+    this.#spec = spec;
+    this.#parts = parts;
+  }
+
+  run(exchange: GateExchange, route: CompiledRoute): boolean {
+    const { ai: call } = exchange.userData;
+    if (!(call instanceof ModelCall) || call.request.isCount) return true;
+    const { tokensPerMinute } = this.#spec;
+    const tenant = findTenant(exchange);
+    const by = tenant ?? `address ${exchange.userData.forwarding.clientAddress}`;
+    const reservation = this.#parts.accounting.reserve({
+      call,
+      tenant: tenant ?? ANONYMOUS_TENANT,
+      routeLabel: route.label,
+      routeLimit: tokensPerMinute === undefined ? undefined : { perMinute: tokensPerMinute, by },
+    });
+    call.release = (settled) => reservation.settle(settled);
+    return true;
+  }
+}
+
+/** The tenant that a request belongs to: that of its token, or of its API key. */
+function findTenant({ userData: { caller, apiKey } }: GateExchange): string | undefined {
+  return (caller.kind === "user" ? caller.claims.tenant : undefined) ?? apiKey?.tenant;
+}
