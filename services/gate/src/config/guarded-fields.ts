@@ -84,6 +84,7 @@ export const ROUTE_FIELDS = {
   middleware_config: "nothing",
   "wasm_split.sticky": "nothing",
   "wasm_split.targets[].middleware_name": "nothing",
+  "pii_patterns.*": "nothing",
   // Not available yet, and refused.
   "llm_routing.primary.url": "address",
   "llm_routing.primary.model": "nothing",

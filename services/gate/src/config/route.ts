@@ -149,7 +149,6 @@ const routeFields = {
   enable_prompt_guard: later(anyFlag()).meta({
     description: "Not available yet: other spelling of `prompt_guard`",
   }),
-  pii_redact: later(anyFlag()).meta({ description: "Not available yet: mask personal data" }),
   semantic_cache: later(anyFlag()).meta({ description: "Not available yet: semantic cache" }),
   enable_semantic_cache: later(anyFlag()).meta({
     description: "Not available yet: other spelling of `semantic_cache`",

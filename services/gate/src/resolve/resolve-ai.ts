@@ -4,7 +4,13 @@ import { ConfigError, JsonSyntaxError, parseJson, validateJson } from "@platform
 import { modelPricesSchema } from "../config/ai-keys.ts";
 import type { RouteConfig } from "../config/route.ts";
 import { findAiField } from "../config/route-ai.ts";
-import type { AiSpec, HeaderRules, ModelPrices } from "../shared-state/index.ts";
+import {
+  type AiSpec,
+  type HeaderRules,
+  type ModelPrices,
+  PII_KINDS,
+  type PiiSpec,
+} from "../shared-state/index.ts";
 import { describeCause } from "./route-fault.ts";
 
 const ACCEPT_ENCODING = "Accept-Encoding";
@@ -18,9 +24,23 @@ export function resolveAi(config: RouteConfig, streamMsMax: number): AiSpec | un
   return {
     streamMsMax,
     recordsPrompts,
+    passesUnknown: config.ai_unknown === "pass",
+    ...(config.pii_redact === true ? { pii: resolvePii(config) } : {}),
     ...(limit === undefined || config.semantic_rate_limit === false
       ? {}
       : { tokensPerMinute: limit }),
+  };
+}
+
+function resolvePii({
+  pii_mode: mode,
+  pii_entities: kinds,
+  pii_patterns: patterns,
+}: RouteConfig): PiiSpec {
+  return {
+    isReversible: mode === "reversible",
+    kinds: kinds ?? PII_KINDS,
+    patterns: Object.entries(patterns ?? {}),
   };
 }
 

@@ -1,11 +1,30 @@
 // AI routes: their settings, and the figures that workers report.
 
+/** Replacing of personal data. */
+export interface PiiSpec {
+  /** Answers get the values back. */
+  readonly isReversible: boolean;
+  readonly kinds: readonly PiiKind[];
+  /** Regular expressions of RE2, by the name in placeholders. */
+  readonly patterns: readonly (readonly [name: string, pattern: string])[];
+}
+
+/** Kinds of personal data that the gateway knows. */
+export const PII_KINDS = ["email", "card", "iban", "phone", "national_id", "secret"] as const;
+
+/** One of {@link PII_KINDS}. */
+export type PiiKind = (typeof PII_KINDS)[number];
+
 /** Settings of an AI route. */
 export interface AiSpec {
   /** Tokens of a tenant, or of an address without one, in any 60 s; absent: no limit. */
   readonly tokensPerMinute?: number;
   /** Longest duration of a streamed answer. */
   readonly streamMsMax: number;
+  /** Absent: nothing is replaced. */
+  readonly pii?: PiiSpec;
+  /** Forwards bodies that are no requests to models, also on routes that replace personal data. */
+  readonly passesUnknown: boolean;
   /** Recordings contain the bodies of requests and responses. */
   readonly recordsPrompts: boolean;
 }

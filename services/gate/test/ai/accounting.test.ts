@@ -60,6 +60,7 @@ function makeCall(tokens: number, price: Price | undefined = PRICE): ModelCall {
     tree,
     price,
     hidesUsage: false,
+    pii: undefined,
     heldBytes: 0,
     onSettled: () => undefined,
   });

@@ -51,8 +51,8 @@ test("a fault is shown with its place in the file, and what is expected there", 
     ],
     [
       "a field that is not built yet",
-      '{"routes": [{"prefix": "/a", "target": "http://t", "pii_redact": true}]}',
-      "gate.json:1:66: routes[0].pii_redact: true is not allowed: not available yet",
+      '{"routes": [{"prefix": "/a", "target": "http://t", "semantic_cache": true}]}',
+      "gate.json:1:70: routes[0].semantic_cache: true is not allowed: not available yet",
     ],
     [
       "a wrong number",
@@ -214,7 +214,6 @@ test("environment and flags win over the file, in this order", () => {
 const unbuiltRouteFields: Record<string, unknown> = {
   prompt_guard: true,
   enable_prompt_guard: true,
-  pii_redact: true,
   semantic_cache: true,
   enable_semantic_cache: true,
   llm_routing: {
@@ -239,6 +238,17 @@ for (const name of ["PLATFORM_AUTO_TLS", "PLATFORM_CONFIG_STORE_BUCKET", "PLATFO
     );
   });
 }
+
+test("settings of redaction require it, and their names and patterns are checked", () => {
+  const route = { pii_redact: true, pii_patterns: { CUSTOMER_ID: "K-[0-9]{6}" } };
+  assert.deepEqual(loadRoute(route).pii_patterns, route.pii_patterns);
+  assert.match(refuseRoute({ pii_mode: "mask" }), /^pii_mode: .*only with pii_redact/);
+  assert.match(refuseRoute({ pii_redact: true, pii_entities: ["name"] }), /^pii_entities/);
+  const bad = { pii_redact: true, pii_patterns: { id: "x" } };
+  assert.match(refuseRoute(bad), /pii_patterns.*capital letters/);
+  const broken = { pii_redact: true, pii_patterns: { ID: "(?=x)" } };
+  assert.match(refuseRoute(broken), /pii_patterns.*RE2/);
+});
 
 test("a limit by tokens has a number", () => {
   assert.match(refuseRoute({ semantic_rate_limit: true }), /^semantic_rate_limit: .*requires/);

@@ -30,7 +30,7 @@ afterEach(async () => {
 after(() => rmSync(folder, { recursive: true }));
 
 const AI: Partial<TestRoute> = {
-  steps: { ai: { streamMsMax: 600_000, recordsPrompts: false } },
+  steps: { ai: { streamMsMax: 600_000, recordsPrompts: false, passesUnknown: false } },
   headers: {
     removeRequest: ["Accept-Encoding"],
     addRequest: [["Accept-Encoding", "identity"]],
@@ -423,7 +423,7 @@ test("answers that are no answers: errors cost nothing, garbage is estimated, si
 test("a stream ends with an error event after its longest duration", async () => {
   const gate = await open(
     { onEvent: (index) => (index === 1 ? new Promise(() => undefined) : undefined) },
-    { steps: { ai: { streamMsMax: 300, recordsPrompts: false } } },
+    { steps: { ai: { streamMsMax: 300, recordsPrompts: false, passesUnknown: false } } },
   );
   const answer = await post(gate, "/v1/chat/completions", { ...KINDS[0]![1], stream: true });
   assert.match(answer.body, /event: error\ndata: .*"code":"upstream_timeout"/);

@@ -2,6 +2,8 @@
 import type { ExchangeAi } from "../../exchange/exchange.ts";
 import { escapeNonAscii } from "../../access-log/access-line.ts";
 import { formatUsd, OUTPUT_TOKENS_DEFAULT, type Price, toUsd } from "../price/price-table.ts";
+import type { PiiSearch } from "../pii/entity.ts";
+import type { Placeholders } from "../pii/placeholders.ts";
 import { JsonKind, type JsonScanner } from "../shape/json-scan.ts";
 import { listAnswerTexts } from "../shape/read-answer.ts";
 import { type AiRequest, readString } from "../shape/read-request.ts";
@@ -22,6 +24,12 @@ export interface SettledCall {
   readonly isEstimated: boolean;
 }
 
+/** Personal data of one request and its answer. */
+export interface CallPii {
+  readonly search: PiiSearch;
+  readonly placeholders: Placeholders;
+}
+
 /** Options of {@link ModelCall}. */
 export interface ModelCallOptions {
   readonly request: AiRequest;
@@ -31,6 +39,8 @@ export interface ModelCallOptions {
   readonly price: Price | undefined;
   /** Memory that the request holds, claimed from `BodyMemory`. */
   readonly heldBytes: number;
+  /** Replacing of personal data; undefined if the route does not replace any. */
+  readonly pii: CallPii | undefined;
   /** The scanned body of the request; used by the constructor only. */
   readonly tree: JsonScanner;
   /** Called once, when the request has ended. */
@@ -42,6 +52,7 @@ export class ModelCall implements ExchangeAi {
   readonly request: AiRequest;
   readonly hidesUsage: boolean;
   readonly heldBytes: number;
+  readonly pii: CallPii | undefined;
   readonly price: Price | undefined;
   readonly reports: UsageReports;
   /** Most that the request is expected to use. */
@@ -55,8 +66,9 @@ export class ModelCall implements ExchangeAi {
   #servedModel = "";
   #settled: SettledCall | undefined;
 
-  constructor({ request, hidesUsage, heldBytes, price, tree, onSettled }: ModelCallOptions) {
+  constructor({ request, hidesUsage, heldBytes, pii, price, tree, onSettled }: ModelCallOptions) {
     this.request = request;
+    this.pii = pii;
     this.heldBytes = heldBytes;
     this.hidesUsage = hidesUsage;
     this.price = price;
@@ -134,6 +146,7 @@ export class ModelCall implements ExchangeAi {
       cost_usd: toUsd(costPico),
       priced: this.price !== undefined,
       estimated: isEstimated,
+      ...(this.pii === undefined ? {} : { pii: this.pii.placeholders.replaced }),
     };
     return escapeNonAscii(JSON.stringify(line));
   }

@@ -1,4 +1,5 @@
 // Meters an answer that is one JSON document: holds its head until its tokens are known.
+import { isUtf8 } from "node:buffer";
 import type { ContentFilter, ContentOutput, ResponseDraft } from "@platform/http1";
 import { PlatformError } from "@platform/kernel/errors";
 import { answerError, TOKEN_COST_FIELD } from "../../exchange/answers.ts";
@@ -8,10 +9,14 @@ import { readEventKind } from "../shape/read-answer.ts";
 import { JsonKind, JsonScanner } from "../shape/json-scan.ts";
 import { scanInSlices } from "../shape/scan-body.ts";
 import type { BodyMemory } from "../body-memory.ts";
-import type { ModelCall } from "./model-call.ts";
+import { editBody } from "../shape/edit-body.ts";
+import { HELD_CHARACTERS_MAX, MaskedText } from "../pii/mask-text.ts";
+import { maskTree } from "../pii/mask-tree.ts";
+import type { CallPii, ModelCall } from "./model-call.ts";
 
 /** Largest answer in bytes, also decoded. */
 export const ANSWER_BYTES_MAX = 33_554_432;
+const CODING_FIELD = /^content-encoding$/i;
 const UNREADABLE = "upstream_invalid_response";
 
 /** Options of {@link PlainAnswer}. */
@@ -84,9 +89,24 @@ export class PlainAnswer implements ContentFilter {
     const isRead = typeof scanned === "boolean" ? scanned : await scanned;
     if (this.#isOver) return;
     this.#call.settle(isRead ? this.#read(scanner) : this.#judgeUnread(plain));
+    const { pii } = this.#call;
+    if (pii !== undefined) {
+      const masked = isRead ? await maskAnswer(scanner, pii) : maskUnread(plain, coding, pii);
+      if (this.#isOver) return;
+      if (masked === undefined) this.#refuse("The upstream's answer cannot be read.");
+      else this.#send(masked, output);
+      return;
+    }
+    this.#send(plain, output);
+  }
+
+  #send(content: Buffer, output: ContentOutput): void {
+    // Compression, which comes later, has announced its coding; only then the length is unknown.
+    const isCompressed = this.#draft.headers.some(([name]) => CODING_FIELD.test(name));
+    if (this.#call.pii !== undefined && !isCompressed) this.#draft.contentLength = content.length;
     this.#draft.headers.push([TOKEN_COST_FIELD, this.#call.costText]);
     this.#close();
-    if (plain.length > 0) output.write(plain);
+    if (content.length > 0) output.write(content);
     output.end();
   }
 
@@ -121,4 +141,15 @@ export class PlainAnswer implements ContentFilter {
     this.#memory.release(this.#bytes);
     this.#bytes = 0;
   }
+}
+
+async function maskAnswer(tree: JsonScanner, pii: CallPii): Promise<Buffer> {
+  return editBody(tree.bytes, await maskTree(tree, { ...pii, restores: true }));
+}
+
+// An answer that is no JSON: text is searched as a whole, anything else does not leave.
+function maskUnread(content: Buffer, coding: AnswerCoding, pii: CallPii): Buffer | undefined {
+  if (coding === "unknown" || !isUtf8(content)) return undefined;
+  const text = new MaskedText({ ...pii, encode: undefined, heldMax: HELD_CHARACTERS_MAX });
+  return Buffer.from(text.push(content.toString("utf8")) + text.end());
 }

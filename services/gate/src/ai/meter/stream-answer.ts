@@ -6,10 +6,12 @@ import { TOKEN_COST_FIELD } from "../../exchange/answers.ts";
 import { formatUsd } from "../price/price-table.ts";
 import { EVENT_BYTES_MAX, EventSplitter, type StreamEvent } from "../shape/event-splitter.ts";
 import { JsonKind, JsonScanner } from "../shape/json-scan.ts";
+import { MaskedEvents } from "../pii/mask-events.ts";
 import { type EventKind, isUsageEvent, readEventKind } from "../shape/read-answer.ts";
 import type { ModelCall } from "./model-call.ts";
 
 const DONE = "[DONE]";
+const COMMENT = Buffer.from(":\n\n");
 
 /** Options of {@link StreamAnswer}. */
 export interface StreamAnswerOptions {
@@ -31,6 +33,7 @@ export class StreamAnswer implements ContentFilter {
   readonly #options: StreamAnswerOptions;
   readonly #splitter = new EventSplitter();
   readonly #scanner = new JsonScanner();
+  readonly #masked: MaskedEvents | undefined;
   readonly #timer: NodeJS.Timeout;
   #output: ContentOutput | undefined;
   /** Bytes that leave in this call: neighbors in memory are one piece. */
@@ -41,6 +44,9 @@ export class StreamAnswer implements ContentFilter {
 
   constructor(options: StreamAnswerOptions) {
     this.#options = options;
+    const { pii, request } = options.call;
+    if (pii !== undefined)
+      this.#masked = new MaskedEvents(request.shape, pii.search, pii.placeholders);
     this.#timer = setTimeout(() => {
       const seconds = Math.round(options.durationMsMax / 1_000);
       this.#fail("upstream_timeout", `The answer took longer than ${seconds} s.`);
@@ -63,8 +69,11 @@ export class StreamAnswer implements ContentFilter {
     this.#output = output;
     const rest = this.#splitter.end();
     if (rest !== undefined) this.#onEvent(rest);
-    if (this.#isFinished) this.#finish();
-    else this.#fail("upstream_invalid_response", "The upstream ended the answer early.");
+    if (this.#isOver) return;
+    if (this.#isFinished) {
+      this.#passRest();
+      this.#finish();
+    } else this.#fail("upstream_invalid_response", "The upstream ended the answer early.");
   }
 
   onTruncated(output: ContentOutput): boolean {
@@ -80,29 +89,42 @@ export class StreamAnswer implements ContentFilter {
   }
 
   #onEvent(event: StreamEvent): boolean {
+    if (this.#isOver) return false;
     const { raw, data } = event;
     if (data.length === 0) {
-      this.#pass(raw);
+      // Comments keep the connection alive; nobody reads them.
+      this.#pass(this.#masked === undefined ? raw : COMMENT);
       return true;
     }
     if (data.length === DONE.length && data.toString("latin1") === DONE) {
+      this.#passRest();
       this.#passLast(raw);
       return true;
     }
     const scanner = this.#scanner;
-    if (!scanner.scan(data) || scanner.kind(0) !== JsonKind.Object) {
-      this.#options.call.noteUnread(data);
-      this.#pass(raw);
+    if (scanner.scan(data) && scanner.kind(0) === JsonKind.Object) {
+      this.#onAnswer(scanner, event);
       return true;
     }
-    this.#onAnswer(scanner, raw);
+    this.#options.call.noteUnread(data);
+    if (this.#masked === undefined) this.#pass(raw);
+    else this.#fail("upstream_invalid_response", "The upstream sent an event that is no JSON.");
     return true;
   }
 
-  #onAnswer(scanner: JsonScanner, raw: Buffer): void {
+  #passRest(): void {
+    for (const rest of this.#masked?.end() ?? []) this.#pass(rest);
+  }
+
+  #onAnswer(scanner: JsonScanner, event: StreamEvent): void {
     const { call } = this.#options;
     call.readAnswer(scanner);
     const kind: EventKind = readEventKind(call.request.shape, scanner);
+    if (kind === "content" && call.hidesUsage && isUsageEvent(scanner)) return;
+    if (kind === "last") this.#passRest();
+    const pieces = this.#masked?.rewrite(event, scanner) ?? [event.raw];
+    const raw = pieces.pop()!;
+    for (const rest of pieces) this.#pass(rest);
     switch (kind) {
       case "last":
         this.#passLast(raw);
@@ -114,7 +136,7 @@ export class StreamAnswer implements ContentFilter {
         this.#pass(raw);
         return;
       case "content":
-        if (!call.hidesUsage || !isUsageEvent(scanner)) this.#pass(raw);
+        this.#pass(raw);
         return;
       default:
         kind satisfies never;
@@ -162,6 +184,7 @@ export class StreamAnswer implements ContentFilter {
       this.#options.destroy();
       return;
     }
+    this.#passRest();
     this.#pieces.push(Buffer.from(describeErrorEvent(error, errorForm, traceId)));
     this.#finish();
   }

@@ -94,7 +94,8 @@ export function listEntries(tree: JsonScanner, node: number, name: string): numb
 
 type AddText = (node: number, channel: string) => void;
 
-function readIndex(tree: JsonScanner, node: number, name = "index"): string {
+/** The index of a choice or a part, as it is written. */
+export function readIndex(tree: JsonScanner, node: number, name = "index"): string {
   const index = tree.find(node, name);
   return index === -1 ? "0" : tree.bytes.toString("latin1", tree.start(index), tree.end(index));
 }

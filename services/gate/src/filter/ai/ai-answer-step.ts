@@ -45,6 +45,8 @@ class AiAnswerStep implements Step {
       ([name, value]) => name.toLowerCase() === "content-type" && EVENT_STREAM.test(value),
     );
     const coding = takeCoding(draft);
+    // Personal data is replaced by placeholders of another length.
+    if (call.pii !== undefined) draft.contentLength = -1;
     const { memory } = this.#parts.ai;
     // Events in an unknown coding cannot be read: they pass in one piece.
     if (!isStream || coding === "unknown")

@@ -1,23 +1,27 @@
 // The step of AI routes that reads requests to models; its filter of the answers is `ai-answer-step.ts`.
 import { Known, Method, type RequestEnd } from "@platform/http1";
 import { PlatformError } from "@platform/kernel/errors";
+import { RE2JS } from "re2js";
 import type { AiParts } from "../../ai/ai-parts.ts";
-import { ModelCall } from "../../ai/meter/model-call.ts";
+import { type CallPii, ModelCall } from "../../ai/meter/model-call.ts";
+import type { PiiSearch } from "../../ai/pii/entity.ts";
+import { maskTree } from "../../ai/pii/mask-tree.ts";
+import { Placeholders } from "../../ai/pii/placeholders.ts";
 import { type AiKind, findAiKind } from "../../ai/shape/ai-shape.ts";
-import { editBody, requestUsage } from "../../ai/shape/edit-body.ts";
+import { type BodyEdit, editBody, requestUsage } from "../../ai/shape/edit-body.ts";
 import { describeJsonFault, JsonScanner } from "../../ai/shape/json-scan.ts";
 import { type AiRequest, AiRequestFault, readAiRequest } from "../../ai/shape/read-request.ts";
 import { scanInSlices } from "../../ai/shape/scan-body.ts";
 import type { CompiledRoute, GateExchange, Step } from "../../exchange/exchange.ts";
 import { readPaths } from "../../exchange/request-path.ts";
 import { decodeContent } from "../../recording/body-content.ts";
-import type { RouteSpec } from "../../shared-state/index.ts";
+import type { AiSpec, PiiSpec, RouteSpec } from "../../shared-state/index.ts";
 import type { StepParts } from "../step-parts.ts";
 import { dropFields } from "./drop-fields.ts";
 
 /** Reads the requests of an AI route. */
 export function createAiRequestStep(spec: RouteSpec, parts: StepParts): Step | undefined {
-  return spec.steps.ai === undefined ? undefined : new AiRequestStep(parts.ai);
+  return spec.steps.ai === undefined ? undefined : new AiRequestStep(spec.steps.ai, parts.ai);
 }
 
 /** Codes of failures after which the provider has done nothing for the request. */
@@ -30,17 +34,24 @@ const UNSERVED: ReadonlySet<string> = new Set([
 ]);
 
 class AiRequestStep implements Step {
+  readonly #spec: AiSpec;
   readonly #parts: AiParts;
+  readonly #search: PiiSearch | undefined;
 
-  constructor(parts: AiParts) {
+  constructor(spec: AiSpec, parts: AiParts) {
+    this.#spec = spec;
     this.#parts = parts;
+    this.#search = spec.pii && compileSearch(spec.pii);
   }
 
   run(exchange: GateExchange, route: CompiledRoute): boolean | Promise<boolean> {
     const { head } = exchange;
     const kind = findAiKind(readPaths(exchange)[0] ?? "");
     // Lists of models, stored answers and WebSockets pass as they are.
-    if (kind === undefined || head.methodId !== Method.POST || head.upgrade) return true;
+    if (kind === undefined || head.methodId !== Method.POST || head.upgrade) {
+      this.#checkUnknown(exchange);
+      return true;
+    }
     const body = readWholeBody(exchange, route);
     return body instanceof Promise
       ? body.then((whole) => this.#read(exchange, route, kind, whole))
@@ -73,7 +84,10 @@ class AiRequestStep implements Step {
     if (exchange.sequence !== sequence || exchange.aborted) return false;
     const request = readOrRefuse(kind, scanner);
     const hidesUsage = addsUsage(request);
-    const edited = hidesUsage ? editBody(body, [requestUsage(scanner)]) : body;
+    const pii = this.#openPii();
+    const edits = pii === undefined ? [] : await maskRequest(scanner, pii);
+    if (exchange.sequence !== sequence || exchange.aborted) return false;
+    const edited = editBody(body, hidesUsage ? [...edits, requestUsage(scanner)] : edits);
     if (!this.#parts.memory.claim(edited.length))
       throw new PlatformError("overloaded", "Too many requests to models are held at once.", {
         headers: { "Retry-After": "1" },
@@ -84,11 +98,28 @@ class AiRequestStep implements Step {
       request,
       hidesUsage,
       heldBytes: edited.length,
+      pii,
       price: this.#parts.prices.find(request.model),
       tree: scanner,
       onSettled: (call, settled) => this.#parts.figures.add(label, call, settled),
     });
     return true;
+  }
+
+  #openPii(): CallPii | undefined {
+    const { pii } = this.#spec;
+    if (pii === undefined || this.#search === undefined) return undefined;
+    return { search: this.#search, placeholders: new Placeholders(pii.isReversible) };
+  }
+
+  // A body that the gateway cannot read may have anything in it.
+  #checkUnknown({ head }: GateExchange): void {
+    const hasBody = head.contentLength > 0 || head.fields.has(Known.TransferEncoding);
+    if (!hasBody || head.upgrade || this.#spec.passesUnknown || this.#spec.pii === undefined)
+      return;
+    const detail =
+      "The gateway cannot read this request, and the route replaces personal data in all of them.";
+    throw new PlatformError("unsupported_ai_request", detail);
   }
 
   async #decode(exchange: GateExchange, sent: Buffer, bytesMax: number): Promise<Buffer> {
@@ -103,6 +134,21 @@ class AiRequestStep implements Step {
     dropFields(exchange, ["content-encoding", "content-md5", "content-digest", "digest"]);
     return body;
   }
+}
+
+function compileSearch({ kinds, patterns }: PiiSpec): PiiSearch {
+  return {
+    kinds: new Set(kinds),
+    patterns: patterns.map(([name, pattern]) => ({ name, pattern: RE2JS.compile(pattern) })),
+  };
+}
+
+async function maskRequest(tree: JsonScanner, pii: CallPii): Promise<BodyEdit[]> {
+  const { search, placeholders } = pii;
+  placeholders.reserve(tree.bytes.toString("latin1"));
+  const edits = await maskTree(tree, { search, placeholders, restores: false });
+  placeholders.seal();
+  return edits;
 }
 
 /** True if the usage is to be asked for: providers of OpenAI's shape report it in streams only then. */

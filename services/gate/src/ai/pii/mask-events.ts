@@ -1,0 +1,145 @@
+// Replaces personal data in the events of a stream: texts of deltas as they go on, all other values at once.
+import type { AiShape } from "../shape/ai-shape.ts";
+import { type BodyEdit, editBody } from "../shape/edit-body.ts";
+import type { StreamEvent } from "../shape/event-splitter.ts";
+import type { JsonScanner } from "../shape/json-scan.ts";
+import { listAnswerTexts, listEntries, readIndex } from "../shape/read-answer.ts";
+import { readString } from "../shape/read-request.ts";
+import type { PiiSearch } from "./entity.ts";
+import { HELD_CHARACTERS_MAX, MaskedText } from "./mask-text.ts";
+import { encodeJson, encodePlain, maskSmallTree } from "./mask-tree.ts";
+import type { Placeholders } from "./placeholders.ts";
+
+/** Most choices and calls of one stream. */
+const CHANNELS_MAX = 512;
+
+/** A text of the stream, with an event that can carry the rest of it. */
+interface Channel {
+  readonly text: MaskedText;
+  /** The last event with this text, and the places of all texts in it. */
+  event: { readonly data: Buffer; readonly raw: Buffer; readonly dataStart: number };
+  places: readonly { readonly channel: string; readonly start: number; readonly end: number }[];
+}
+
+/** The events of one stream. */
+export class MaskedEvents {
+  readonly #shape: AiShape;
+  readonly #search: PiiSearch;
+  readonly #placeholders: Placeholders;
+  readonly #channels = new Map<string, Channel>();
+
+  constructor(shape: AiShape, search: PiiSearch, placeholders: Placeholders) {
+    this.#shape = shape;
+    this.#search = search;
+    this.#placeholders = placeholders;
+  }
+
+  /** The bytes that leave for an event, whose data is in `scanner`: before it the rest of texts that it ends. */
+  rewrite(event: StreamEvent, scanner: JsonScanner): Buffer[] {
+    const isEnded = this.#readEnds(scanner);
+    const texts = isDelta(this.#shape, scanner) ? listAnswerTexts(this.#shape, scanner) : [];
+    const edits: BodyEdit[] = maskSmallTree(scanner, {
+      search: this.#search,
+      placeholders: this.#placeholders,
+      restores: true,
+      skipped: new Set(texts.map(({ node }) => node)),
+    });
+    const places = texts.map(({ node, channel }) => ({
+      channel,
+      start: scanner.start(node),
+      end: scanner.end(node),
+    }));
+    for (const { node, channel } of texts) {
+      const piece = scanner.text(node);
+      const state = this.#find(channel, event);
+      const masked = state.text.push(piece) + (isEnded(channel) ? state.text.end() : "");
+      if (state.text.isHolding) {
+        state.event = copyEvent(event);
+        state.places = places;
+      }
+      const place = { start: scanner.start(node), end: scanner.end(node) };
+      if (masked !== piece) edits.push({ ...place, text: JSON.stringify(masked) });
+    }
+    const ended = [...this.#channels.keys()].filter((channel) => isEnded(channel));
+    const rest = ended.flatMap((channel) => this.#flush(channel));
+    return [...rest, composeEvent(event, edits)];
+  }
+
+  /** The rest of all texts: the stream has ended. */
+  end(): Buffer[] {
+    return [...this.#channels.keys()].flatMap((channel) => this.#flush(channel));
+  }
+
+  #find(channel: string, event: StreamEvent): Channel {
+    const known = this.#channels.get(channel);
+    if (known !== undefined) return known;
+    if (this.#channels.size >= CHANNELS_MAX) throw new Error("The answer has too many parts.");
+    const isReversible = this.#placeholders.isReversible;
+    const encode = /call|partial_json/.test(channel) ? encodeJson : encodePlain;
+    const text = new MaskedText({
+      search: this.#search,
+      placeholders: this.#placeholders,
+      encode: isReversible ? encode : undefined,
+      heldMax: HELD_CHARACTERS_MAX,
+    });
+    const created: Channel = { text, event, places: [] };
+    this.#channels.set(channel, created);
+    return created;
+  }
+
+  // Tells the channels whose text ends with this event, or before it.
+  #readEnds(scanner: JsonScanner): (channel: string) => boolean {
+    if (this.#shape !== "chat" && this.#shape !== "completions") {
+      const isEnd = !isDelta(this.#shape, scanner);
+      return () => isEnd;
+    }
+    const ended = new Set<string>();
+    for (const choice of listEntries(scanner, 0, "choices")) {
+      if (readString(scanner, choice, "finish_reason") === "") continue;
+      ended.add(readIndex(scanner, choice));
+    }
+    return (channel) => ended.size > 0 && ended.has(channel.split(" ")[0]!);
+  }
+
+  #flush(channel: string): Buffer[] {
+    const state = this.#channels.get(channel);
+    if (state === undefined || !state.text.isHolding) return [];
+    const rest = state.text.end();
+    // The event once more, with nothing but the rest of this text.
+    const edits = state.places.map(({ channel: other, start, end }) => ({
+      start,
+      end,
+      text: JSON.stringify(other === channel ? rest : ""),
+    }));
+    return [composeEvent(state.event, edits)];
+  }
+}
+
+/** True for events whose texts continue those of others. */
+function isDelta(shape: AiShape, scanner: JsonScanner): boolean {
+  if (shape === "responses") return readString(scanner, 0, "type").endsWith(".delta");
+  if (shape === "messages") return readString(scanner, 0, "type") === "content_block_delta";
+  return true;
+}
+
+function copyEvent({ data, raw, dataStart }: StreamEvent): Channel["event"] {
+  return { data: Buffer.from(data), raw: Buffer.from(raw), dataStart };
+}
+
+/** An event with changes of its data. */
+export function composeEvent(
+  { data, raw, dataStart }: Pick<StreamEvent, "data" | "raw" | "dataStart">,
+  edits: readonly BodyEdit[],
+): Buffer {
+  if (edits.length === 0) return raw;
+  const changed = editBody(data, edits);
+  if (dataStart !== -1) {
+    const before = raw.subarray(0, dataStart);
+    return Buffer.concat([before, changed, raw.subarray(dataStart + data.length)]);
+  }
+  // Data of several lines becomes one: line ends in JSON are spaces.
+  const lines = raw.toString("utf8").split(/\r\n|\n|\r/);
+  const others = lines.filter((line) => line !== "" && !/^data(?::|$)/.test(line));
+  const json = changed.toString("utf8").replaceAll("\n", " ");
+  return Buffer.from([...others, `data: ${json}`, "", ""].join("\n"));
+}
