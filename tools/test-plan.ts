@@ -41,6 +41,8 @@ const FILE_FAULTS = globSync("{packages,services}/*/test/**/file-faults.test.ts"
 export const longForms: readonly TestPlan[] = [
   ...ON_ALL_RUNTIMES.map((file) => longForm(file, { PLATFORM_TEST_RUNTIMES: "all" })),
   longForm("packages/log/test/engine/kill.test.ts", { PLATFORM_KILL_ROUNDS: "200" }),
+  longForm("packages/log/test/engine/offload-kill.test.ts", { PLATFORM_KILL_ROUNDS: "100" }),
+  longForm("packages/log/test/engine/offload-crash.test.ts", { PLATFORM_CRASH_STATES: "10000" }),
   longForm("packages/log/test/engine/fault-matrix.test.ts", { PLATFORM_FAULT_ROUNDS: "10" }),
   ...FILE_FAULTS.map((file) => longForm(file, { PLATFORM_FAULT_ROUNDS: "3" })),
   longForm("packages/log/test/engine/crash-states.test.ts", { PLATFORM_CRASH_STATES: "20000" }),

@@ -19,6 +19,8 @@
  *   (see `repairLog`).
  * - `quarantine-full`: a file must be quarantined and the quarantine is at its bound.
  * - `too-large`: a batch, an entry or a decompressed batch exceeds its bound.
+ * - `cold-unavailable`: the records are in the object store, which does not answer or is not configured.
+ * - `unsupported-version`: a newer version of this program wrote the files; nothing was changed.
  * - `locked`: another process has this folder open.
  * - `closed`: the log was closed.
  */
@@ -38,6 +40,8 @@ export type LogErrorCode =
   | "needs-repair"
   | "quarantine-full"
   | "too-large"
+  | "cold-unavailable"
+  | "unsupported-version"
   | "locked"
   | "closed";
 

@@ -2,6 +2,12 @@
 export * from "./types.ts";
 export { readTopicNames } from "./catalogue/manifest-files.ts";
 export { DamagedError } from "./damage/damaged-error.ts";
+export {
+  ColdStoreError,
+  type ColdSource,
+  type ColdStore,
+  type ListedColdObject,
+} from "./cold-store.ts";
 export { LogError, type LogErrorCode } from "./errors.ts";
 export type { Clock, Disk, DiskFile } from "./disk/port.ts";
 export { openNodeDisk, systemClock } from "./disk/node-disk.ts";

@@ -1,4 +1,5 @@
 // The public types of the log: options, topics, appends, reads and reports.
+import type { ColdStore } from "./cold-store.ts";
 import type { Clock, Disk } from "./disk/port.ts";
 
 /**
@@ -58,8 +59,23 @@ export interface LogOptions {
    * the log never deletes from it.
    */
   quarantineBytesMax?: number;
+  /** The object store with closed segments, and its use; see `Log.setColdStore`. None by default. */
+  cold?: ColdOptions | undefined;
   /** Called with background events. Must not throw. */
   onEvent?: (event: LogEvent) => void;
+}
+
+/** An object store for closed segments. */
+export interface ColdOptions {
+  store: ColdStore;
+  /** Folder for chunks of objects that were read. Its contents may be deleted at any time. */
+  cache: Disk;
+  /** Maximum size of the cache. */
+  cacheBytesMax: number;
+  /** False: nothing is uploaded; objects are read and removed. */
+  isUploading: boolean;
+  /** Age at which the growing segment of a topic with `offload` is closed. 1 h by default. */
+  rollMs?: number;
 }
 
 /** Background events, for logging and metrics. */
@@ -74,7 +90,18 @@ export type LogEvent =
   | { kind: "damaged"; damage: Damage }
   | { kind: "quarantine-failed"; error: Error; file: string }
   | { kind: "healed"; report: Quarantine }
-  | { kind: "set-aside"; file: string };
+  | { kind: "set-aside"; file: string }
+  | { kind: "offloaded"; topic: string; partition: number; object: string; bytes: number }
+  | { kind: "offload-failed"; operation: OffloadOperation; code: string; object?: string }
+  /** A damaged batch keeps its segment from being uploaded. */
+  | { kind: "offload-damaged"; topic: string; partition: number; file: string; position: number }
+  /** So many objects wait for their removal that retention of remote segments pauses. */
+  | { kind: "removals-full"; waiting: number }
+  /** Objects of this log that nothing refers to. They are never deleted. */
+  | { kind: "unknown-objects"; count: number; example: string };
+
+/** Operations on the object store. */
+export type OffloadOperation = "upload" | "read" | "remove" | "list";
 
 /** Topic settings; times in milliseconds, sizes in bytes, -1 means unlimited. */
 export interface TopicConfig {
@@ -88,6 +115,14 @@ export interface TopicConfig {
   segmentBytes: number;
   /** Age at which compaction removes tombstones. 24 h by default. */
   deleteRetentionMs: number;
+  /** Closed segments are uploaded to the object store, if there is one. Not for `compact`. False by default. */
+  offload: boolean;
+  /**
+   * Age and size from which uploaded segments leave the disk; `retentionMs` and `retentionBytes` are for both copies. -2,
+   * the default: as those.
+   */
+  localRetentionMs: number;
+  localRetentionBytes: number;
 }
 
 export const TOPIC_CONFIG_DEFAULT: TopicConfig = {
@@ -96,6 +131,9 @@ export const TOPIC_CONFIG_DEFAULT: TopicConfig = {
   retentionBytes: -1,
   segmentBytes: 256 * 1024 * 1024,
   deleteRetentionMs: 24 * 60 * 60 * 1000,
+  offload: false,
+  localRetentionMs: -2,
+  localRetentionBytes: -2,
 };
 
 /** A partition, read-only. All numbers are live. */
@@ -242,6 +280,29 @@ export interface LogStats {
   quarantineFiles: number;
   quarantineBytes: number;
   state: "open" | "read-only" | "closed";
+}
+
+/** The state of the offload, for status and metrics. Sizes in bytes, times in epoch milliseconds. */
+export interface OffloadStatus {
+  /** Segments whose records are in an object, with or without a local copy. */
+  remoteSegments: number;
+  remoteBytes: number;
+  /** Closed segments of topics with `offload` that have no object yet. */
+  pendingSegments: number;
+  pendingBytes: number;
+  oldestPendingAtMs: number | undefined;
+  lastUploadAtMs: number | undefined;
+  lastError: { operation: OffloadOperation; code: string; atMs: number } | undefined;
+  cacheBytes: number;
+  /** Objects that wait for their removal. */
+  waitingRemovals: number;
+  unknownObjects: number;
+  uploads: { ok: number; failed: number };
+  uploadedBytes: number;
+  reads: { cache: number; store: number };
+  removals: { ok: number; failed: number };
+  /** Failures by operation and code, as `operation code`. */
+  errors: ReadonlyMap<string, number>;
 }
 
 /** A file of a snapshot: its path relative to the log's folder, with `/` as separator, and its size in bytes. */

@@ -1,7 +1,7 @@
 // Topics and partitions by name, id and uid, and the operations that change them.
 import { LogError } from "../errors.ts";
 import type { CatalogueOperation } from "../journal/entry.ts";
-import type { TopicConfig, TopicView } from "../types.ts";
+import { TOPIC_CONFIG_DEFAULT, type TopicConfig, type TopicView } from "../types.ts";
 import { Partition } from "../partition/partition.ts";
 
 /** Longest topic name in bytes of UTF-8; Kafka's own limit is 249. */
@@ -59,7 +59,11 @@ export class Catalogue {
       case "create-topic": {
         this.nextUid = Math.max(this.nextUid, operation.firstUid + operation.partitions);
         if (known !== undefined) return known;
-        const topic = new Topic(Buffer.from(operation.id, "hex"), operation.name, operation.config);
+        const topic = new Topic(
+          Buffer.from(operation.id, "hex"),
+          operation.name,
+          complete(operation.config),
+        );
         this.#byId.set(operation.id, topic);
         this.byName.set(operation.name, topic);
         this.#addPartitions(topic, operation.firstUid, 0, operation.partitions);
@@ -69,7 +73,7 @@ export class Catalogue {
         if (known !== undefined) this.#remove(operation.id, known);
         break;
       case "configure-topic":
-        if (known !== undefined) known.config = operation.config;
+        if (known !== undefined) known.config = complete(operation.config);
         break;
       case "add-partitions": {
         const { firstUid, firstIndex, count } = operation;
@@ -123,12 +127,24 @@ export function checkConfig(config: TopicConfig): void {
   for (const key of ["retentionMs", "retentionBytes"] as const) {
     if (!Number.isSafeInteger(config[key]) || config[key] < -1) throw invalid(key, config[key]);
   }
+  for (const key of ["localRetentionMs", "localRetentionBytes"] as const) {
+    if (!Number.isSafeInteger(config[key]) || config[key] < -2) throw invalid(key, config[key]);
+  }
+  if (typeof config.offload !== "boolean") throw invalid("offload", config.offload);
+  if (config.offload && config.cleanupPolicy !== "delete") {
+    throw new LogError("invalid-argument", "compacted topics cannot be offloaded");
+  }
   if (!Number.isSafeInteger(config.segmentBytes) || config.segmentBytes < 1024) {
     throw invalid("segmentBytes", config.segmentBytes);
   }
   if (!Number.isSafeInteger(config.deleteRetentionMs) || config.deleteRetentionMs < 0) {
     throw invalid("deleteRetentionMs", config.deleteRetentionMs);
   }
+}
+
+// Settings that were stored by an earlier version lack the newer ones.
+function complete(config: TopicConfig): TopicConfig {
+  return { ...TOPIC_CONFIG_DEFAULT, ...config };
 }
 
 function invalid(key: string, value: unknown): LogError {

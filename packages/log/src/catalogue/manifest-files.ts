@@ -1,7 +1,7 @@
 // The manifest files: finds and reads the copies and chooses the one to use.
 import { readFileIfThere } from "../disk/files.ts";
 import type { Disk } from "../disk/port.ts";
-import { decodeFileHeader, scanFrames } from "../frame/frame.ts";
+import { decodeFileHeader, refuseNewer, scanFrames } from "../frame/frame.ts";
 import type { Quarantine } from "../types.ts";
 import type { CheckpointDocument, ManifestDocument } from "./manifest-documents.ts";
 
@@ -18,6 +18,8 @@ export interface ManifestName {
 /** A usable manifest: its documents up to the last checkpoint. */
 interface ManifestCopy extends ManifestName {
   generation: number;
+  /** Format version of the file. */
+  version: 1 | 2 | 3;
   documents: ManifestDocument[];
   checkpoint: CheckpointDocument;
   headerDamage?: Quarantine;
@@ -117,6 +119,7 @@ async function readCopy(name: ManifestName, bytes: Buffer): Promise<ManifestCopy
     length,
     reason,
   });
+  refuseNewer("manifest", bytes);
   const header = decodeFileHeader("manifest", bytes);
   if (header === undefined) return damage(0, bytes.length, "no valid header");
   const documents: ManifestDocument[] = [];
@@ -138,7 +141,9 @@ async function readCopy(name: ManifestName, bytes: Buffer): Promise<ManifestCopy
   const [first] = scan.damaged;
   if (first !== undefined) return damage(first.position, first.length, "a frame is damaged");
   if (checkpoint === undefined) return damage(0, bytes.length, "no whole checkpoint");
-  const copy = { ...name, generation: checkpoint.generation ?? 0, documents, checkpoint };
+  const { version } = header;
+  const generation = checkpoint.generation ?? 0;
+  const copy = { ...name, version, generation, documents, checkpoint };
   if (!header.isDamaged) return copy;
   return { ...copy, headerDamage: damage(0, header.bytes, "one copy of the header is damaged") };
 }

@@ -35,13 +35,29 @@ export class Manifest {
   #header: FileHeader | undefined;
   #end = 0;
   #wholeBytes = 0;
+  #version: 2 | 3;
 
   /** `number` and `generation` are the highest existing ones, 0 if none; the next write starts new files. */
-  constructor(disk: Disk, salt: () => Buffer, number: number, generation: number) {
+  constructor(
+    disk: Disk,
+    salt: () => Buffer,
+    { number, generation, version }: { number: number; generation: number; version: 2 | 3 },
+  ) {
     this.#disk = disk;
     this.#salt = salt;
     this.#number = number;
     this.#generation = generation;
+    this.#version = version;
+  }
+
+  /** The format version of the next file. */
+  get version(): 2 | 3 {
+    return this.#version;
+  }
+
+  /** Makes the next write start files of version 3. */
+  useVersion3(): void {
+    this.#version = 3;
   }
 
   /** The last generation that is durable in both copies. */
@@ -52,7 +68,9 @@ export class Manifest {
   /** True if `rewrite` should be called instead of `append`. */
   get wantsRewrite(): boolean {
     return (
-      this.#files.length === 0 || this.#end > Math.max(REWRITE_BYTES_MIN, this.#wholeBytes * 4)
+      this.#files.length === 0 ||
+      (this.#version === 3 && this.#header?.version !== 3) ||
+      this.#end > Math.max(REWRITE_BYTES_MIN, this.#wholeBytes * 4)
     );
   }
 
@@ -89,6 +107,7 @@ export class Manifest {
       salt: this.#salt(),
       previousEnd: 0,
       generation: this.#generation,
+      version: this.#version,
     };
     const files: DiskFile[] = [];
     let end = FILE_HEADER_BYTES;

@@ -138,6 +138,18 @@ export class Committer {
     while (this.#running !== undefined) await this.#running;
   }
 
+  /** Starts a new journal file between two groups. */
+  async rollJournal(): Promise<void> {
+    await this.whenIdle();
+    const rolling = this.#options.journal.roll();
+    this.#running = rolling
+      .catch((error: unknown) => {
+        if (!isDiskFull(error)) this.poison(error as Error);
+      })
+      .then(() => this.#run());
+    await rolling;
+  }
+
   /** Refuses further appends and waits for the queued ones. */
   async stop(): Promise<void> {
     this.#refusal ??= new LogError("closed", "the log is closed");

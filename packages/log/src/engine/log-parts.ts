@@ -1,4 +1,6 @@
 // The parts of a log, and its listeners.
+import type { ColdReader } from "../cold/cold-reader.ts";
+import type { ObjectLedger } from "../catalogue/object-ledger.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import type { Manifest } from "../catalogue/manifest.ts";
 import type { Committer } from "../commit/committer.ts";
@@ -26,6 +28,8 @@ export interface LogParts {
   committer: Committer;
   checkpointer: Checkpointer;
   quarantine: QuarantineStore;
+  ledger: ObjectLedger;
+  coldReader: ColdReader;
   unlock: () => Promise<void>;
 }
 

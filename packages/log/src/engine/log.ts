@@ -5,7 +5,7 @@ import {
   checkTopicName,
   type Topic,
 } from "../catalogue/catalogue.ts";
-import type { Partition } from "../partition/partition.ts";
+import { extentEnd, extentPath, type Partition } from "../partition/partition.ts";
 import { LogError } from "../errors.ts";
 import { DamageRegistry } from "../damage/damage-registry.ts";
 import { Reader } from "../segment/read.ts";
@@ -13,15 +13,20 @@ import {
   TOPIC_CONFIG_DEFAULT,
   type AppendBatch,
   type AppendResult,
+  type ColdOptions,
   type Damage,
   type LogSnapshot,
   type LogStats,
+  type OffloadStatus,
   type PartitionView,
   type ReadResult,
   type RecoveryReport,
   type TopicConfig,
   type TopicView,
 } from "../types.ts";
+import type { ColdStoreError } from "../cold-store.ts";
+import { readLogId, writeLogId } from "../catalogue/log-id.ts";
+import { Offloader } from "../upkeep/offload.ts";
 import { CheckpointSchedule } from "../upkeep/checkpoint-schedule.ts";
 import { compactPartition, type CompactionResult } from "../upkeep/compaction.ts";
 import type { DurableListener, LogParts } from "./log-parts.ts";
@@ -42,6 +47,7 @@ export class Log {
   readonly #reader: Reader;
   readonly #creating = new Map<string, Promise<TopicView>>();
   readonly #schedule: CheckpointSchedule;
+  readonly #offloader: Offloader;
   #compacting: Promise<unknown> = Promise.resolve();
   #closed: Promise<void> | undefined;
 
@@ -57,8 +63,19 @@ export class Log {
         const skip = () => this.deleteRecords(partition, damage.resumeOffset);
         void setDamageAside(parts, partition, damage, skip);
       },
+      onDamagedCopy: (partition, extent, reason) => {
+        parts.checkpointer.discardCopy(partition, extent);
+        const file = extentPath(partition, extent);
+        const { position, length } = extent;
+        parts.onEvent({ kind: "healed", report: { file, position, length, reason } });
+      },
     });
     this.#schedule = new CheckpointSchedule(parts);
+    this.#offloader = new Offloader({
+      ...parts,
+      checkpoint: () => this.#schedule.run(),
+      noteDirty: (partition) => parts.committer.dirty.add(partition),
+    });
     listeners.add(() => this.#schedule.consider());
     this.#schedule.consider();
   }
@@ -123,8 +140,13 @@ export class Log {
 
   /** Changes the given settings of a topic. */
   async configureTopic(topic: TopicView, changes: Partial<TopicConfig>): Promise<void> {
-    const config = { ...this.#own(topic).config, ...changes };
+    const own = this.#own(topic);
+    const config = { ...own.config, ...changes };
     checkConfig(config);
+    if (config.cleanupPolicy !== "delete" && hasObjects(own)) {
+      const text = "segments of this topic are in the object store; it cannot be compacted";
+      throw new LogError("invalid-argument", text);
+    }
     const id = topic.id.toString("hex");
     await this.#parts.committer.change([{ kind: "configure-topic", id, config }]);
   }
@@ -167,6 +189,14 @@ export class Log {
    */
   read(partition: PartitionView, offset: number, bytesMax: number): Promise<ReadResult> {
     return this.#reader.read(partition as Partition, offset, bytesMax);
+  }
+
+  /**
+   * True if a read at an offset has to ask the object store, or its cache. Such a read waits while the store fails, and
+   * rejects with `cold-unavailable` once it has failed for 30 s, or at once without a store.
+   */
+  isRemote(partition: PartitionView, offset: number): boolean {
+    return this.#reader.isRemote(partition as Partition, offset);
   }
 
   /** Damaged ranges found by reads since startup, at most a thousand. */
@@ -218,6 +248,48 @@ export class Log {
     return dropped;
   }
 
+  /**
+   * Sets the object store for closed segments, or none: then their records are unavailable until there is one again. The
+   * first store gives the log its id. Nothing is uploaded or removed but by `offload`.
+   */
+  async setColdStore(cold: ColdOptions | undefined): Promise<void> {
+    const { coldReader, ledger } = this.#parts;
+    if (cold !== undefined && ledger.logId === undefined) {
+      ledger.logId = (await this.#makeId()).toString("hex");
+    }
+    await coldReader.use(cold);
+    this.#offloader.resume();
+  }
+
+  /**
+   * Uploads closed segments of topics with `offload`, removes objects that nothing refers to, and drops local copies, until
+   * nothing is due or the store fails; then calls return immediately for a while. To be called every second.
+   */
+  offload(): Promise<void> {
+    return this.#offloader.run(this.#parts.coldReader.cold);
+  }
+
+  /** The state of the offload. Looks at all segments. */
+  offloadStatus(): OffloadStatus {
+    const { cacheBytes, reads } = this.#parts.coldReader;
+    return { ...this.#offloader.status(), cacheBytes, reads: { ...reads } };
+  }
+
+  /** Names and sizes of all objects that the log refers to, in the order of topics and offsets. */
+  *objects(): Generator<{ object: string; bytes: number }> {
+    for (const partition of this.#parts.catalogue.partitions()) {
+      for (const extent of partition.extents) {
+        if (extent.object === undefined) continue;
+        yield { object: extent.object, bytes: extentEnd(extent) };
+      }
+    }
+  }
+
+  /** Counts a failed read of the store. */
+  noteReadFailure(error: ColdStoreError): void {
+    this.#offloader.noteFailure("read", error);
+  }
+
   /** Throws `disk-full` if appends are refused because less than the reserve is free. */
   requireRoom(): void {
     this.#parts.space.requireRoom();
@@ -227,6 +299,9 @@ export class Log {
   async reclaimSpace(): Promise<void> {
     if (!this.#parts.space.isFull) return;
     this.applyRetention();
+    // Without a store, a local copy is the only one that can be read.
+    if (this.#parts.coldReader.cold !== undefined) this.#offloader.dropCopies();
+    await this.#parts.coldReader.shrink();
     await this.#freeFiles();
   }
 
@@ -307,6 +382,14 @@ export class Log {
     return topic;
   }
 
+  async #makeId(): Promise<Buffer> {
+    const { disk, randomId } = this.#parts;
+    const found = await readLogId(disk);
+    const id = typeof found === "object" ? found.id : randomId();
+    await writeLogId(disk, id);
+    return id;
+  }
+
   async #freeFiles(): Promise<void> {
     const { checkpointer, space } = this.#parts;
     while (checkpointer.hasGarbage && !this.#schedule.isStopped) {
@@ -336,6 +419,9 @@ export class Log {
   }
 
   async #compact(own: Partition, before: number | undefined): Promise<CompactionResult> {
+    if (own.extents.some(({ object }) => object !== undefined)) {
+      return { bytesBefore: 0, bytesAfter: 0, more: false };
+    }
     if (own.tail.length > 0) await this.checkpoint();
     const { disk, segments, committer, checkpointer, limits, clock, onEvent } = this.#parts;
     const result = await compactPartition(
@@ -355,13 +441,16 @@ export class Log {
   }
 
   #retain(partition: Partition): number {
-    const { clock, committer, checkpointer } = this.#parts;
+    const { clock, committer, checkpointer, ledger } = this.#parts;
     this.#damages.forgetBelow(partition, partition.logStart);
-    return applyRetention(partition, clock.now(), committer, checkpointer);
+    return applyRetention(partition, clock.now(), committer, checkpointer, ledger);
   }
 
   async #close(): Promise<void> {
-    const { committer, checkpointer, journal, manifest, segments, unlock } = this.#parts;
+    const { committer, checkpointer, journal, manifest, segments, coldReader, unlock } =
+      this.#parts;
+    await coldReader.close();
+    await this.#offloader.stop().catch(() => undefined);
     this.#schedule.stop();
     await committer.stop();
     try {
@@ -378,4 +467,8 @@ export class Log {
     ]);
     await unlock();
   }
+}
+
+function hasObjects({ partitions }: Topic): boolean {
+  return partitions.some(({ extents }) => extents.some(({ object }) => object !== undefined));
 }

@@ -1,12 +1,17 @@
 // Opens a log: recovers its state after a crash and builds its parts.
 import { randomBytes } from "node:crypto";
 import type { CheckpointDocument } from "../catalogue/manifest-documents.ts";
+import { writeLogId } from "../catalogue/log-id.ts";
 import { Manifest, prepareManifest } from "../catalogue/manifest.ts";
+import { ObjectLedger } from "../catalogue/object-ledger.ts";
+import { ColdReader } from "../cold/cold-reader.ts";
+import type { ColdStoreError } from "../cold-store.ts";
 import { systemClock } from "../disk/node-disk.ts";
 import type { Disk } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
 import { FILE_HEADER_BYTES } from "../frame/frame.ts";
 import { Journal, JOURNAL_FOLDER } from "../journal/journal.ts";
+import type { HeaderSource } from "../segment/segment-header.ts";
 import { Segments } from "../segment/segments.ts";
 import type { LogEvent, LogOptions, Quarantine, RecoveryReport } from "../types.ts";
 import { Checkpointer } from "../upkeep/checkpoint.ts";
@@ -14,7 +19,7 @@ import { Committer } from "../commit/committer.ts";
 import { isDiskFull } from "../disk/disk-error.ts";
 import { FreeSpace } from "../disk/free-space.ts";
 import { limitsOf } from "./limits.ts";
-import type { DurableListener } from "./log-parts.ts";
+import type { DurableListener, LogParts } from "./log-parts.ts";
 import { Log } from "./log.ts";
 import { clearLeftovers } from "../recovery/leftovers.ts";
 import { QuarantineStore } from "../damage/quarantine.ts";
@@ -66,14 +71,24 @@ export async function buildLog(
     disk,
     nowMs: clock.now(),
     producersMax: limits.producersMax,
+    cold: options.cold?.store,
   });
   if (recovered.problems.length > 0 && mend === undefined) throw needsRepair(recovered.problems);
   await prepareFolders(disk);
   const quarantine = await QuarantineStore.open(disk, limits.quarantineBytesMax);
   const { nextJournal, catalogue, generation } = recovered;
-  const manifest = new Manifest(disk, salt, recovered.manifestNumber, generation);
+  const { version } = recovered;
+  const number = recovered.manifestNumber;
+  const manifest = new Manifest(disk, salt, { number, generation, version });
   const source = { salt, generation: () => manifest.generation };
-  const segments = new Segments(disk, limits, source);
+  const ledger = restoreLedger(recovered);
+  const coldReader: ColdReader = new ColdReader({
+    clock,
+    hasRoom: () => writers.space.freeBytes > writers.space.reserveBytes * 2,
+    onFailure: (error) => failures.note(error),
+  });
+  const failures = { note: (_error: ColdStoreError): void => undefined };
+  const segments = new Segments(disk, limits, source, coldReader);
   await mend?.(recovered, segments);
   for (const damage of [...recovered.quarantined, ...recovered.problems]) {
     await quarantine.copy(damage);
@@ -83,69 +98,91 @@ export async function buildLog(
   const journal = await Journal.start(disk, salt, {
     ...nextJournal,
     generation: manifest.generation,
+    version,
   });
-  const space = await FreeSpace.open({
+  const base = {
     disk,
-    reserveBytes: options.reserveBytes,
-    owedBytes: () => committer.tailBytes,
-    onChange: (isFull) => onEvent(describeSpace(space, isFull)),
-  });
-  const listeners = new Set<DurableListener>();
-  const committer: Committer = new Committer({
-    catalogue,
-    journal,
-    segments,
-    space,
     clock,
-    mode: options.sync ?? { kind: "group" },
-    limits: { ...limits, journalBytesMax: limits.checkpointBytes * 4 },
+    limits,
     onEvent,
-    onChange: (change, topic) => checkpointer.noteChange(change, topic),
-    onDurable: (partitions) => {
-      for (const listener of listeners) listener(partitions);
-    },
-  });
-  committer.leaderEpoch = recovered.leaderEpoch;
-  const { sharedNumber } = recovered;
-  const checkpointer = new Checkpointer({
-    disk,
     catalogue,
-    committer,
     journal,
     segments,
     manifest,
-    sharedNumber,
+    ledger,
     source,
-  });
+  };
+  const writers = await openWriters(options, base, recovered);
+  const { space, listeners, committer, checkpointer } = writers;
   takeOver(recovered, committer, checkpointer);
   // After the next journal file has begun: until then another recovery would need the files that the last one refers to.
   const setAside = await clearLeftovers(disk, recovered, quarantine);
   for (const report of recovered.quarantined) onEvent({ kind: "quarantined", report });
   for (const report of recovered.healed) onEvent({ kind: "healed", report });
   for (const file of setAside) onEvent({ kind: "set-aside", file });
+  const { logId } = recovered;
+  if (typeof logId === "object" && logId.isDamaged) await writeLogId(disk, logId.id);
   // A new leader epoch must be durable before batches are stamped with it, and damaged copies must be replaced.
   if (!isHealthy(recovered)) await checkpointer.run();
   await space.refresh();
-  return new Log(
-    {
-      disk,
-      clock,
-      randomId,
-      limits,
-      onEvent,
-      catalogue,
-      journal,
-      segments,
-      space,
-      manifest,
-      committer,
-      checkpointer,
-      quarantine,
-      unlock,
-    },
+  const log = new Log(
+    { ...base, randomId, space, committer, checkpointer, quarantine, coldReader, unlock },
     listeners,
     report(recovered, setAside, performance.now() - started),
   );
+  failures.note = (error) => log.noteReadFailure(error);
+  if (options.cold !== undefined) await log.setColdStore(options.cold);
+  return log;
+}
+
+type WriterParts = Pick<
+  LogParts,
+  | "disk"
+  | "clock"
+  | "limits"
+  | "onEvent"
+  | "catalogue"
+  | "journal"
+  | "segments"
+  | "manifest"
+  | "ledger"
+> & { source: HeaderSource };
+
+/** Creates the parts that write: commits and checkpoints. */
+async function openWriters(
+  { sync, reserveBytes }: LogOptions,
+  parts: WriterParts,
+  { leaderEpoch, sharedNumber }: Recovered,
+) {
+  const { disk, limits, onEvent } = parts;
+  const space = await FreeSpace.open({
+    disk,
+    reserveBytes,
+    owedBytes: () => committer.tailBytes,
+    onChange: (isFull) => onEvent(describeSpace(space, isFull)),
+  });
+  const listeners = new Set<DurableListener>();
+  const committer: Committer = new Committer({
+    ...parts,
+    space,
+    mode: sync ?? { kind: "group" },
+    limits: { ...limits, journalBytesMax: limits.checkpointBytes * 4 },
+    onChange: (change, topic) => checkpointer.noteChange(change, topic),
+    onDurable: (partitions) => {
+      for (const listener of listeners) listener(partitions);
+    },
+  });
+  committer.leaderEpoch = leaderEpoch;
+  const checkpointer = new Checkpointer({ ...parts, committer, sharedNumber });
+  return { space, listeners, committer, checkpointer };
+}
+
+function restoreLedger({ logId, intents, removals, freshRemovals }: Recovered): ObjectLedger {
+  const ledger = new ObjectLedger();
+  if (typeof logId === "object") ledger.logId = logId.id.toString("hex");
+  ledger.restore(intents, removals);
+  for (const object of freshRemovals) ledger.addRemoval(object);
+  return ledger;
 }
 
 function isNew({ manifestNumber, isRebuilt }: Recovered): boolean {

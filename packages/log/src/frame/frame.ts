@@ -1,5 +1,6 @@
 // Checksummed frames of entries, the format of all files of the log.
 import { crc32c } from "../batch/crc32c.ts";
+import { LogError } from "../errors.ts";
 
 /*
  * A file is a header and frames. One write to the disk is one frame (a "group"); it holds entries.
@@ -17,7 +18,8 @@ import { crc32c } from "../batch/crc32c.ts";
  *
  * The header is stored twice, in separate sectors, because without the salt no frame of the file can be
  * told from user data. Version 1 (journal and manifest only) stored it once, in 36 bytes, without the
- * generation.
+ * generation. Version 3 (journal and manifest only) is version 2 in a log with segments in an object
+ * store, which programs that know only version 2 must not open.
  */
 
 /** Bytes before the first frame in files of the current version. */
@@ -45,10 +47,16 @@ export interface FileHeader {
   salt: Buffer;
   previousEnd: number;
   generation: number;
+  /** 2 by default. */
+  version?: 2 | 3;
 }
 
 /** A decoded header. `bytes`: position of the first frame. `isDamaged`: one of the two copies of the header is unusable. */
-export type DecodedHeader = FileHeader & { version: 1 | 2; bytes: number; isDamaged: boolean };
+export type DecodedHeader = Omit<FileHeader, "version"> & {
+  version: 1 | 2 | 3;
+  bytes: number;
+  isDamaged: boolean;
+};
 
 /** Callbacks of `scanFrames`. */
 export interface FrameVisit {
@@ -63,6 +71,15 @@ const MAGICS = {
   segment: "PLFSEG\0",
 } as const;
 
+const VERSION_AT = 7;
+/** The newest version of each kind of file. */
+const NEWEST: Readonly<Record<FileKind, 2 | 3>> = {
+  journal: 3,
+  manifest: 3,
+  shared: 2,
+  segment: 2,
+};
+
 /** Result of a scan. */
 export interface Scan {
   /** End of the trusted part of the file. */
@@ -76,7 +93,8 @@ export interface Scan {
 /** Encodes a file header. */
 export function encodeFileHeader(header: FileHeader): Buffer {
   const bytes = Buffer.alloc(FILE_HEADER_BYTES);
-  bytes.write(`${MAGICS[header.kind]}\x02`, 0, "latin1");
+  bytes.write(MAGICS[header.kind], 0, "latin1");
+  bytes[VERSION_AT] = header.version ?? 2;
   bytes.writeBigUInt64BE(BigInt(header.number), 8);
   header.salt.copy(bytes, 16, 0, 8);
   bytes.writeBigUInt64BE(BigInt(header.previousEnd), 24);
@@ -91,16 +109,31 @@ export function decodeFileHeader(kind: FileKind, bytes: Buffer): DecodedHeader |
   const first = decodeCopy(kind, bytes.subarray(0, HEADER_COPY_BYTES));
   if (first?.version === 1) return first;
   const second = decodeCopy(kind, bytes.subarray(HEADER_COPY_BYTES, FILE_HEADER_BYTES));
-  const header = first ?? (second?.version === 2 ? second : undefined);
+  const header = first ?? (second?.version === 1 ? undefined : second);
   if (header === undefined) return undefined;
   return { ...header, isDamaged: first === undefined || second === undefined };
 }
 
+/** Throws `unsupported-version` for an intact header of a version that this program does not know. */
+export function refuseNewer(kind: FileKind, bytes: Buffer): void {
+  for (const at of [0, HEADER_COPY_BYTES]) {
+    const copy = bytes.subarray(at, at + HEADER_COPY_BYTES);
+    if (copy.length < HEADER_BODY_BYTES + 4) return;
+    const version = copy[VERSION_AT]!;
+    const isKind = copy.toString("latin1", 0, VERSION_AT) === MAGICS[kind];
+    if (!isKind || version <= NEWEST[kind]) continue;
+    if (crc32c(copy.subarray(0, HEADER_BODY_BYTES)) !== copy.readUInt32BE(HEADER_BODY_BYTES))
+      continue;
+    const text = `the ${kind} has format version ${version}; this program reads up to ${NEWEST[kind]}`;
+    throw new LogError("unsupported-version", text);
+  }
+}
+
 function decodeCopy(kind: FileKind, bytes: Buffer): DecodedHeader | undefined {
   if (bytes.length < VERSION1_BYTES) return undefined;
-  const magic = bytes.toString("latin1", 0, 8);
-  const version = magic === `${MAGICS[kind]}\x01` ? 1 : magic === `${MAGICS[kind]}\x02` ? 2 : 0;
-  if (version === 0) return undefined;
+  const version = bytes[VERSION_AT] as 1 | 2 | 3;
+  if (bytes.toString("latin1", 0, VERSION_AT) !== MAGICS[kind]) return undefined;
+  if (version < 1 || version > NEWEST[kind]) return undefined;
   const bodyBytes = version === 1 ? VERSION1_BYTES - 4 : HEADER_BODY_BYTES;
   if (bytes.length < bodyBytes + 4) return undefined;
   if (crc32c(bytes.subarray(0, bodyBytes)) !== bytes.readUInt32BE(bodyBytes)) return undefined;

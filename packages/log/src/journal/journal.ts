@@ -43,6 +43,8 @@ export interface JournalStart {
   earlier: ReadonlyMap<number, number>;
   /** The last durable manifest generation. */
   generation: number;
+  /** Format version of the new files. */
+  version: 2 | 3;
 }
 
 /**
@@ -59,6 +61,7 @@ export class Journal {
   #durableEnd = FILE_HEADER_BYTES;
   #earlierBytes = 0;
   #generation: number;
+  #version: 2 | 3;
   readonly #mark: MarkFile;
   #markedEnd = FILE_HEADER_BYTES;
   #marking: Promise<void> = Promise.resolve();
@@ -78,13 +81,21 @@ export class Journal {
     this.#header = header;
     this.#oldest = header.number;
     this.#generation = header.generation;
+    this.#version = header.version ?? 2;
     this.#mark = mark;
   }
 
   /** Starts a new file after the earlier ones, which still exist. */
   static async start(disk: Disk, salt: () => Buffer, start: JournalStart): Promise<Journal> {
-    const { number, previousEnd, earlier, generation } = start;
-    const header: FileHeader = { kind: "journal", number, salt: salt(), previousEnd, generation };
+    const { number, previousEnd, earlier, generation, version } = start;
+    const header: FileHeader = {
+      kind: "journal",
+      number,
+      salt: salt(),
+      previousEnd,
+      generation,
+      version,
+    };
     const file = await createFile(disk, header);
     const mark = await MarkFile.start(disk, { file: number, end: FILE_HEADER_BYTES, generation });
     const journal = new Journal(disk, salt, file, header, mark);
@@ -114,6 +125,16 @@ export class Journal {
   /** Size of the current file. */
   get fileBytes(): number {
     return this.#end;
+  }
+
+  /** The format version of the current file. */
+  get version(): 2 | 3 {
+    return this.#header.version ?? 2;
+  }
+
+  /** Makes the next file one of version 3. */
+  useVersion3(): void {
+    this.#version = 3;
   }
 
   /** Writes one group. After a failure the next group overwrites it. */
@@ -160,6 +181,7 @@ export class Journal {
       salt: this.#salt(),
       previousEnd: this.#end,
       generation: this.#generation,
+      version: this.#version,
     };
     const file = await this.#createOrUndo(header);
     const before = this.#file;

@@ -30,6 +30,10 @@ export interface Extent {
   baseOffset: number;
   nextOffset: number;
   maxTimestamp: number;
+  /** The name of the object with a copy of the partition's own file; `undefined` without one. */
+  object?: string;
+  /** True: the file was removed, and the object is the only copy. */
+  isRemote?: boolean;
 }
 
 /** A durable batch in the journal and in memory, not yet in a segment. */
@@ -71,6 +75,8 @@ export class Partition implements PartitionView {
   writerWanted = false;
   /** The next write to the partition's own files starts a new file. */
   rollNext = false;
+  /** When the growing segment was begun, or found by a start; epoch milliseconds. */
+  growingSinceMs: number | undefined;
   /** True once the partition's folder is durable on disk. */
   hasFolder = false;
   /** The journal file that describes this uid; 0 if none does. */
@@ -151,6 +157,16 @@ export function partitionFolder(partition: Partition): string {
 export function extentPath(partition: Partition, extent: Extent): string {
   if (extent.shared) return sharedPath(extent.file);
   return `${partitionFolder(partition)}/${segmentName(extent.file, extent.generation)}.log`;
+}
+
+/** The name under which damage of an extent is reported: its file, or its object if there is no file. */
+export function extentName(partition: Partition, extent: Extent): string {
+  return extent.isRemote === true ? extent.object! : extentPath(partition, extent);
+}
+
+/** The size of the file of an extent that does not grow, as far as it belongs to the extent. */
+export function extentEnd(extent: Extent): number {
+  return extent.position + extent.length;
 }
 
 /** The file of the shared segment `number`. */

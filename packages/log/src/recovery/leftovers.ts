@@ -54,7 +54,7 @@ class Sweep {
     for (const path of this.#recovered.garbage) {
       if (this.#referenced.has(path)) continue;
       await this.#disk.remove(path);
-      await this.#disk.remove(indexPath(path));
+      if (!this.#referenced.has(indexPath(path))) await this.#disk.remove(indexPath(path));
     }
     for (const path of this.#recovered.covered) {
       if (this.#isHealthy) await this.#disk.remove(path);
@@ -109,7 +109,7 @@ class Sweep {
   #refer(partition: Partition): void {
     for (const extent of partition.extents) {
       const path = extentPath(partition, extent);
-      this.#referenced.add(path);
+      if (extent.isRemote !== true) this.#referenced.add(path);
       if (!extent.shared) this.#referenced.add(indexPath(path));
     }
   }

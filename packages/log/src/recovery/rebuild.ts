@@ -2,11 +2,14 @@
 import type { PartitionDescription } from "../partition/description.ts";
 import { type Extent, type Partition, extentPath } from "../partition/partition.ts";
 import { Producers } from "../partition/producers.ts";
+import { LOG_ID_PATH } from "../catalogue/log-id.ts";
+import { ColdStoreError } from "../cold-store.ts";
 import { readFileIfThere } from "../disk/files.ts";
 import { decodeFileHeader, scanFrames } from "../frame/frame.ts";
 import { decodeEntry, type Operation } from "../journal/entry.ts";
 import { journalPath } from "../journal/journal.ts";
 import type { Recovered, RecoveryOptions } from "./recovered.ts";
+import { scanObjects } from "./object-scan.ts";
 import { scanSegments, type FoundRun } from "./segment-scan.ts";
 import { walkFile } from "../segment/walk-batches.ts";
 
@@ -27,11 +30,11 @@ export async function rebuildCatalogue(
   recovered.quarantined.push(...scan.damaged);
   recovered.sharedNumber = scan.sharedNumber;
   recovered.generation = scan.generation;
+  const descriptions = await readDescriptions(options, recovered, journals);
+  if (recovered.version === 3) scan.runs.push(...(await findObjects(options, recovered)));
   const known = new Map<number, PartitionDescription>();
   for (const { description } of scan.runs) known.set(description.uid, description);
-  for (const description of await readDescriptions(options, recovered, journals)) {
-    known.set(description.uid, description);
-  }
+  for (const description of descriptions) known.set(description.uid, description);
   makeTopics(recovered, known);
   const byUid = Map.groupBy(scan.runs, ({ description }) => description.uid);
   for (const [uid, runs] of byUid) {
@@ -39,6 +42,29 @@ export async function rebuildCatalogue(
     if (partition !== undefined) await fillPartition(options, recovered, partition, runs);
   }
   recovered.isRebuilt = true;
+}
+
+// Without them the log would be opened with a gap: it is not.
+async function findObjects({ cold }: RecoveryOptions, recovered: Recovered): Promise<FoundRun[]> {
+  const { logId } = recovered;
+  if (cold === undefined || typeof logId !== "object") {
+    const reason =
+      typeof logId === "object"
+        ? "the catalogue must be rebuilt and has segments in the object store, which is not configured"
+        : "the catalogue must be rebuilt and has segments in the object store of another log";
+    recovered.problems.push({ file: LOG_ID_PATH, position: 0, length: 0, reason });
+    return [];
+  }
+  try {
+    const { runs, problems } = await scanObjects(cold, logId.id);
+    recovered.problems.push(...problems);
+    return runs;
+  } catch (error) {
+    if (!(error instanceof ColdStoreError)) throw error;
+    const reason = `the catalogue must be rebuilt and the object store fails: ${error.message}`;
+    recovered.problems.push({ file: LOG_ID_PATH, position: 0, length: 0, reason });
+    return [];
+  }
 }
 
 async function readDescriptions(
@@ -55,6 +81,7 @@ async function readDescriptions(
     const header = decodeFileHeader("journal", bytes);
     if (header === undefined) continue;
     recovered.generation = Math.max(recovered.generation, header.generation);
+    if (header.version === 3) recovered.version = 3;
     await scanFrames(bytes, header, header.bytes, 0, {
       async accept(entries) {
         for (const entry of entries) decodeEntry(entry).forEach(note);
@@ -104,10 +131,11 @@ async function fillPartition(
   );
   for (const { extent, description } of ranked) {
     partition.logStart = Math.max(partition.logStart, description.logStart);
-    const overlaps = chosen.some(
+    const overlaps = chosen.find(
       (other) => extent.baseOffset < other.nextOffset && other.baseOffset < extent.nextOffset,
     );
-    if (!overlaps) chosen.push(extent);
+    if (overlaps === undefined) chosen.push(extent);
+    else if (isCopy(extent, overlaps)) overlaps.object ??= extent.object!;
   }
   chosen.sort((a, b) => a.baseOffset - b.baseOffset);
   partition.setExtents(chosen.filter((extent) => extent.nextOffset > partition.logStart));
@@ -117,15 +145,31 @@ async function fillPartition(
   // After the last acknowledged batch there may be batches of a failed write.
   partition.rollNext = partition.hasFolder;
   recovered.dirty.add(partition);
-  await readBatchState(options, recovered, partition);
+  const epochs = new Map(runs.map(({ extent, leaderEpoch }) => [extent, leaderEpoch]));
+  await readBatchState(options, recovered, partition, epochs);
+}
+
+function isCopy(extent: Extent, other: Extent): boolean {
+  const isSame =
+    extent.baseOffset === other.baseOffset &&
+    extent.nextOffset === other.nextOffset &&
+    extent.length === other.length;
+  return isSame && extent.object !== undefined && !other.shared;
 }
 
 async function readBatchState(
   { disk, nowMs, producersMax }: RecoveryOptions,
   recovered: Recovered,
   partition: Partition,
+  epochs: ReadonlyMap<Extent, number | undefined>,
 ): Promise<void> {
   for (const extent of partition.extents) {
+    if (extent.isRemote === true) {
+      const epoch = epochs.get(extent) ?? 0;
+      partition.noteEpoch(epoch, extent.baseOffset);
+      recovered.leaderEpoch = Math.max(recovered.leaderEpoch, epoch);
+      continue;
+    }
     const path = extentPath(partition, extent);
     const end = extent.position + extent.length;
     for await (const { header } of walkFile(disk, path, extent.position, end)) {

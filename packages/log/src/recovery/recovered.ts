@@ -1,6 +1,8 @@
 // The result of a recovery: the recovered state and everything that was wrong.
 import type { Catalogue, Topic } from "../catalogue/catalogue.ts";
+import type { FoundLogId } from "../catalogue/log-id.ts";
 import type { Partition } from "../partition/partition.ts";
+import type { ColdStore } from "../cold-store.ts";
 import type { Disk } from "../disk/port.ts";
 import type { Quarantine } from "../types.ts";
 
@@ -9,6 +11,8 @@ export interface RecoveryOptions {
   disk: Disk;
   nowMs: number;
   producersMax: number;
+  /** Lists the objects of a log whose catalogue must be rebuilt. */
+  cold?: ColdStore | undefined;
 }
 
 /** The result of a recovery. Nothing on the disk has been changed yet. */
@@ -21,6 +25,14 @@ export interface Recovered {
   manifestNumber: number;
   /** Generation of the manifest used. */
   generation: number;
+  /** Format version of the manifest used, and of the next files. */
+  version: 2 | 3;
+  /** Uploads that began without an extent that names their object, and objects to remove. */
+  intents: Set<string>;
+  removals: Set<string>;
+  /** Objects of topics that the journal deletes; their removal is not in the manifest yet. */
+  freshRemovals: Set<string>;
+  logId: FoundLogId;
   sharedNumber: number;
   leaderEpoch: number;
   /** Number of the journal file to start, valid bytes of the file before it, and sizes of all earlier files by number. */

@@ -1,5 +1,6 @@
 // Recovery: determines the state after a crash or damage. Changes nothing on the disk.
 import { Catalogue } from "../catalogue/catalogue.ts";
+import { LOG_ID_PATH, readLogId, type FoundLogId } from "../catalogue/log-id.ts";
 import { loadManifest, type LoadedManifest } from "../catalogue/manifest-files.ts";
 import { readMark, type Mark } from "../journal/mark.ts";
 import { listJournal } from "../journal/journal.ts";
@@ -18,7 +19,9 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   const manifest = await loadManifest(disk);
   const mark = await readMark(disk);
   const journals = await listJournal(disk);
-  const recovered = begin(manifest);
+  const logId = await readLogId(disk);
+  const recovered = begin(manifest, logId);
+  checkLogId(recovered, logId);
   dropStale(manifest, mark);
   if (manifest.chosen === undefined) {
     const isNew =
@@ -31,7 +34,8 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   }
   const { documents, checkpoint, generation } = manifest.chosen;
   noteDamagedCopies(recovered, manifest);
-  applyDocuments(recovered.catalogue, documents);
+  recovered.version = manifest.chosen.version === 3 ? 3 : 2;
+  applyDocuments(recovered.catalogue, documents, recovered);
   recovered.generation = generation;
   recovered.sharedNumber = checkpoint.sharedNumber;
   recovered.leaderEpoch = checkpoint.leaderEpoch;
@@ -81,13 +85,30 @@ function settlePartitions({ catalogue }: Recovered): void {
   }
 }
 
-function begin(manifest: LoadedManifest): Recovered {
+// With the id the log would lose the right to remove its objects, so it is not replaced silently.
+function checkLogId(recovered: Recovered, logId: FoundLogId): void {
+  const file = LOG_ID_PATH;
+  if (logId === "damaged") {
+    const reason = "both copies are damaged";
+    recovered.problems.push({ file, position: 0, length: 0, reason });
+    recovered.spoiled.push(file);
+  } else if (typeof logId === "object" && logId.isDamaged) {
+    recovered.healed.push({ file, position: 0, length: 0, reason: "one of its copies is damaged" });
+  }
+}
+
+function begin(manifest: LoadedManifest, logId: FoundLogId): Recovered {
   return {
     catalogue: new Catalogue(),
     dirty: new Set(),
     changedTopics: new Set(),
     manifestNumber: manifest.numberMax,
     generation: 0,
+    version: 2,
+    intents: new Set(),
+    removals: new Set(),
+    freshRemovals: new Set(),
+    logId,
     sharedNumber: 0,
     leaderEpoch: 0,
     nextJournal: { number: 1, previousEnd: 0, earlier: new Map() },

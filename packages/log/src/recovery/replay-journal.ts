@@ -4,6 +4,7 @@ import type { Disk } from "../disk/port.ts";
 import {
   decodeFileHeader,
   FILE_HEADER_BYTES,
+  refuseNewer,
   scanFrames,
   type DecodedHeader,
 } from "../frame/frame.ts";
@@ -63,6 +64,7 @@ async function replayFile(
   const { first, mark } = range;
   const file = journalPath(number);
   const bytes = (await readFileIfThere(disk, file)) ?? Buffer.alloc(0);
+  refuseNewer("journal", bytes);
   const header = decodeFileHeader("journal", bytes);
   const following = await peekHeader(disk, relevant, number);
   if (header === undefined || header.isDamaged) {

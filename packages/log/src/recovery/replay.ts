@@ -64,6 +64,7 @@ export function replay(options: RecoveryOptions, recovered: Recovered, operation
           recovered.dirty.delete(partition);
           for (const extent of partition.extents) {
             recovered.garbage.push(extentPath(partition, extent));
+            if (extent.object !== undefined) recovered.freshRemovals.add(extent.object);
           }
         }
       }

@@ -5,6 +5,7 @@ import {
   extentsOf,
   type CheckpointDocument,
   type ManifestDocument,
+  type ObjectDocument,
   type PartitionDocument,
   type TopicDocument,
 } from "../catalogue/manifest-documents.ts";
@@ -15,6 +16,7 @@ import { Producers } from "../partition/producers.ts";
 export function applyDocuments(
   catalogue: Catalogue,
   documents: readonly ManifestDocument[],
+  objects: RestoredObjects,
 ): CheckpointDocument | undefined {
   let checkpoint: CheckpointDocument | undefined;
   // Later documents replace earlier ones; a partition's may precede its topic's latest one.
@@ -34,13 +36,43 @@ export function applyDocuments(
       case "checkpoint":
         checkpoint = document;
         break;
+      case "cold-intent":
+      case "cold-removal":
+      case "cold-settled":
+        applyObject(objects, document);
+        break;
     }
   }
   for (const topic of topics.values()) restoreTopic(catalogue, topic, partitions);
+  settleObjects(catalogue, objects);
   if (checkpoint !== undefined) {
     catalogue.nextUid = Math.max(catalogue.nextUid, checkpoint.nextUid);
   }
   return checkpoint;
+}
+
+/** Names of objects that no extent names. */
+export interface RestoredObjects {
+  intents: Set<string>;
+  removals: Set<string>;
+}
+
+function applyObject({ intents, removals }: RestoredObjects, document: ObjectDocument): void {
+  intents.delete(document.object);
+  removals.delete(document.object);
+  if (document.kind === "cold-intent") intents.add(document.object);
+  if (document.kind === "cold-removal") removals.add(document.object);
+}
+
+// The documents of partitions may be newer than those of intents and older than those of removals.
+function settleObjects(catalogue: Catalogue, { intents, removals }: RestoredObjects): void {
+  for (const { extents } of catalogue.partitions()) {
+    for (const { object } of extents) {
+      if (object === undefined) continue;
+      intents.delete(object);
+      removals.delete(object);
+    }
+  }
 }
 
 function restoreTopic(
@@ -76,7 +108,10 @@ function restorePartition(partition: Partition, document: PartitionDocument): vo
   partition.durableEnd = document.flushedEnd;
   partition.cleanedEnd = document.cleanedEnd;
   partition.epochs = epochsOf(document);
-  partition.setExtents(extentsOf(document));
-  partition.hasFolder = partition.extents.at(-1)?.shared === false;
+  partition.setExtents(extentsOf(partition, document));
+  const last = partition.extents.at(-1);
+  partition.hasFolder = last?.shared === false;
+  // An object is a copy of its whole segment.
+  partition.rollNext = last?.object !== undefined;
   if (document.producers !== undefined) partition.producers = Producers.restore(document.producers);
 }

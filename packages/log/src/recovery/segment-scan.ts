@@ -18,6 +18,8 @@ import { walkFile } from "../segment/walk-batches.ts";
 export interface FoundRun {
   extent: Extent;
   description: PartitionDescription;
+  /** Of the first batch of an object, whose batches are not read. */
+  leaderEpoch?: number;
 }
 
 /** Result of a scan of all segments. */

@@ -1,18 +1,24 @@
 // A first check of segments: each referenced file exists and is long enough.
-import { extentPath } from "../partition/partition.ts";
+import { extentEnd, extentPath, type Extent } from "../partition/partition.ts";
 import type { Disk } from "../disk/port.ts";
 import type { Recovered } from "./recovered.ts";
 
 /** Files checked in parallel. */
 const PARALLEL_LOOKS = 16;
 
-/** Reports segment files that are missing or too short. Does not read their contents. */
+/**
+ * Reports segment files that are missing or too short. Does not read their contents. If the object store has a copy, it
+ * takes the place of the file.
+ */
 export async function checkSegmentSizes(disk: Disk, recovered: Recovered): Promise<void> {
   const needed = new Map<string, number>();
+  const copies = new Map<string, Extent>();
   for (const partition of recovered.catalogue.partitions()) {
     for (const extent of partition.extents) {
+      if (extent.isRemote === true) continue;
       const path = extentPath(partition, extent);
-      const end = extent.position + extent.length;
+      const end = extentEnd(extent);
+      if (extent.object !== undefined) copies.set(path, extent);
       if (end > (needed.get(path) ?? 0)) needed.set(path, end);
     }
   }
@@ -24,6 +30,13 @@ export async function checkSegmentSizes(disk: Disk, recovered: Recovered): Promi
         if (size !== undefined && size >= end) continue;
         const position = size ?? 0;
         const reason = size === undefined ? "missing" : "shorter than its contents";
+        const copy = copies.get(file);
+        if (copy !== undefined) {
+          copy.isRemote = true;
+          recovered.healed.push({ file, position, length: end - position, reason });
+          recovered.garbage.push(file);
+          continue;
+        }
         recovered.problems.push({ file, position, length: end - position, reason });
       }
     }),

@@ -115,6 +115,13 @@ async function mendPartition(
     note(report, verified.intact, verified.damaged);
     recovered.quarantined.push(...verified.damaged);
     if (verified.damaged.length > 0) isDamaged = true;
+    if (verified.damaged.length > 0 && verified.extent.object !== undefined) {
+      // The object has the same bytes.
+      verified.extent.isRemote = true;
+      recovered.garbage.push(extentPath(partition, verified.extent));
+      extents.push(verified.extent);
+      continue;
+    }
     extents.push(...(await keepIntact(disk, segments, verified)));
   }
   if (!isDamaged) return;

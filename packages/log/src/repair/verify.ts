@@ -33,6 +33,10 @@ async function verifyExtent(
   const file = extentPath(partition, extent);
   const end = extent.position + extent.length;
   const verified: VerifiedExtent = { partition, extent, intact: [], damaged: [] };
+  if (extent.isRemote === true) {
+    verified.intact.push(extent);
+    return verified;
+  }
   const size = await disk.size(file);
   if (size === undefined) {
     const { position, length } = extent;

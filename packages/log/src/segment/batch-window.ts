@@ -6,19 +6,19 @@ import {
   readInt64,
   type BatchHeader,
 } from "../batch/header.ts";
-import type { DiskFile } from "../disk/port.ts";
+import type { ReadableFile } from "../cold/cold-reader.ts";
 import { LogError } from "../errors.ts";
 
 /** Reads a file from `position` to `end`, about `size` bytes at a time. Rejects with `corrupt`. */
 export class BatchWindow {
-  readonly #file: DiskFile;
+  readonly #file: ReadableFile;
   readonly #end: number;
   readonly #size: number;
   #chunk: Buffer = Buffer.alloc(0);
   #chunkPosition: number;
   #at = 0;
 
-  constructor(file: DiskFile, position: number, end: number, size: number) {
+  constructor(file: ReadableFile, position: number, end: number, size: number) {
     this.#file = file;
     this.#chunkPosition = position;
     this.#end = end;

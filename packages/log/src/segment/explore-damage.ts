@@ -5,7 +5,7 @@ import {
   nextOffsetOf,
   readBatchHeader,
 } from "../batch/header.ts";
-import type { DiskFile } from "../disk/port.ts";
+import type { ReadableFile } from "../cold/cold-reader.ts";
 import type { Damage } from "../types.ts";
 import { walkBatches, type ReadAt } from "./walk-batches.ts";
 
@@ -15,7 +15,7 @@ const SCAN_BYTES = 1024 * 1024;
  * Narrows `whole`, which covers an extent, to the damaged range. `undefined` if the batch with `offset` is intact.
  */
 export async function exploreDamage(
-  file: DiskFile,
+  file: ReadableFile,
   whole: Damage,
   offset: number,
 ): Promise<Damage | undefined> {
@@ -50,7 +50,7 @@ export async function exploreDamage(
  * the damaged one cannot be trusted. `undefined` if there is none before `end`.
  */
 async function findIntactBatch(
-  file: DiskFile,
+  file: ReadableFile,
   position: number,
   end: number,
   offsets: { above: number; below: number },

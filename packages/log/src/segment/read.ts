@@ -5,7 +5,7 @@ import {
   nextOffsetOf,
   readBatchHeader,
 } from "../batch/header.ts";
-import { extentPath, type Extent, type Partition } from "../partition/partition.ts";
+import { extentName, extentPath, type Extent, type Partition } from "../partition/partition.ts";
 import { DamagedError } from "../damage/damaged-error.ts";
 import { LogError } from "../errors.ts";
 import type { Damage, ReadResult } from "../types.ts";
@@ -29,6 +29,8 @@ export interface ReaderOptions {
   damages: DamageRegistry;
   /** Called with newly found damage. Must not throw. */
   onDamage: (partition: Partition, damage: Damage) => void;
+  /** Called with an extent whose file is damaged and whose object is to take its place. Must not throw. */
+  onDamagedCopy: (partition: Partition, extent: Extent, reason: string) => void;
 }
 
 /**
@@ -39,13 +41,15 @@ export class Reader {
   readonly #segments: Segments;
   readonly #damages: DamageRegistry;
   readonly #onDamage: ReaderOptions["onDamage"];
+  readonly #onDamagedCopy: ReaderOptions["onDamagedCopy"];
   readonly #places = new ReadPlaces();
   readonly #verified = new VerifiedRanges();
 
-  constructor({ segments, damages, onDamage }: ReaderOptions) {
+  constructor({ segments, damages, onDamage, onDamagedCopy }: ReaderOptions) {
     this.#segments = segments;
     this.#damages = damages;
     this.#onDamage = onDamage;
+    this.#onDamagedCopy = onDamagedCopy;
   }
 
   /**
@@ -57,6 +61,7 @@ export class Reader {
     const buffers: Buffer[] = [];
     let bytes = 0;
     let next = offset;
+    let isLocal = false;
     for (;;) {
       checkRange(partition, next);
       const room = bytesMax - bytes;
@@ -69,6 +74,9 @@ export class Reader {
         next = fromMemory.nextOffset;
         break;
       }
+      // Records that were found on the disk do not wait for those in the store.
+      if (bytes > 0 && extent.isRemote === true && isLocal) break;
+      isLocal = extent.isRemote !== true;
       const found = await this.#readOrExplain(partition, extent, next, room, bytes);
       // Compaction or retention replaced the file meanwhile, or there is damage after the batches found so far.
       if (found === "replaced") continue;
@@ -79,6 +87,11 @@ export class Reader {
       if (next < extent.nextOffset) break;
     }
     return { buffers, bytes, nextOffset: next };
+  }
+
+  /** True if the record at an offset is only in the object store. */
+  isRemote(partition: Partition, offset: number): boolean {
+    return partition.extents[findRange(partition.extents, offset)]?.isRemote === true;
   }
 
   /**
@@ -119,6 +132,7 @@ export class Reader {
     bytesMax: number,
     bytesBefore: number,
   ): Promise<ReadResult | "replaced" | "damaged"> {
+    const wasRemote = extent.isRemote;
     try {
       this.#damages.check(partition, offset);
       return await this.#readExtent(partition, extent, offset, bytesMax, bytesBefore);
@@ -127,7 +141,11 @@ export class Reader {
         if (error instanceof DamagedError && bytesBefore > 0) return "damaged";
         throw error;
       }
-      if (!partition.extents.includes(extent)) return "replaced";
+      if (!partition.extents.includes(extent) || extent.isRemote !== wasRemote) return "replaced";
+      if (extent.object !== undefined && extent.isRemote !== true) {
+        this.#onDamagedCopy(partition, extent, error.message);
+        return "replaced";
+      }
       if (bytesBefore > 0) return "damaged";
       const damage = await this.#explore(partition, extent, offset, error);
       // Intact by now: the failure was transient, and the reader may retry.
@@ -147,12 +165,31 @@ export class Reader {
     bytesMax: number,
     bytesBefore: number,
   ): Promise<ReadResult> {
+    if (extent.isRemote !== true)
+      return this.#readFile(partition, extent, offset, bytesMax, bytesBefore);
+    try {
+      return await this.#readFile(partition, extent, offset, bytesMax, bytesBefore);
+    } catch (error) {
+      if (!isDamage(error) || isMissing(error)) throw error;
+    }
+    // The chunk on this disk may be damaged while the object is not.
+    await this.#segments.refetch(partition, extent);
+    return this.#readFile(partition, extent, offset, bytesMax, bytesBefore);
+  }
+
+  async #readFile(
+    partition: Partition,
+    extent: Extent,
+    offset: number,
+    bytesMax: number,
+    bytesBefore: number,
+  ): Promise<ReadResult> {
     // The extent may grow during the read; its current end is enough.
     const end = extent.position + extent.length;
     const extentNext = extent.nextOffset;
     const start = await this.#findStart(partition, extent, offset);
     const path = extentPath(partition, extent);
-    const lease = await this.#segments.files.use(path);
+    const lease = await this.#segments.useExtent(partition, extent);
     try {
       const size = Math.max(bytesMax, READ_BYTES_MIN) + start.slack;
       const window = new BatchWindow(lease.file, start.position, end, size);
@@ -209,7 +246,7 @@ export class Reader {
     const place = this.#places.take(partition, offset);
     if (place?.extent === extent) return { position: place.position, offset, slack: 0 };
     const known = await this.#findIndexed(partition, extent, offset);
-    const behind = this.#damages.findResume(partition, extentPath(partition, extent), offset);
+    const behind = this.#damages.findResume(partition, extentName(partition, extent), offset);
     if (behind === undefined || behind.position <= known.position) return known;
     return { ...behind, slack: known.slack };
   }
@@ -238,7 +275,7 @@ export class Reader {
     error: Error,
   ): Promise<Damage | undefined> {
     const { topic, index } = partition;
-    const file = extentPath(partition, extent);
+    const file = extentName(partition, extent);
     const whole: Damage = {
       topic: topic.name,
       partition: index,
@@ -251,13 +288,14 @@ export class Reader {
     };
     if (isMissing(error)) return { ...whole, reason: "the file is missing" };
     try {
-      const lease = await this.#segments.files.use(file);
+      const lease = await this.#segments.useExtent(partition, extent);
       try {
         return await exploreDamage(lease.file, whole, offset);
       } finally {
         lease.release();
       }
-    } catch {
+    } catch (failure) {
+      if (failure instanceof LogError && failure.code === "cold-unavailable") throw failure;
       return whole;
     }
   }

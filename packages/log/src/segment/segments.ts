@@ -1,7 +1,10 @@
 // The segment files: appends, syncs, indexes, removal.
+import type { ColdReader, ReadableFile } from "../cold/cold-reader.ts";
 import { OpenFiles, type FileLease } from "@platform/kernel/files";
 import { readBatchHeader } from "../batch/header.ts";
 import {
+  extentEnd,
+  extentName,
   extentPath,
   partitionFolder,
   segmentName,
@@ -28,6 +31,7 @@ export interface OwnWrite {
 /** The segment files of all partitions. */
 export class Segments {
   readonly #disk: Disk;
+  readonly #cold: ColdReader;
   readonly #indexBytesMax: number;
   readonly files: OpenFiles<DiskFile>;
   /** Loaded indexes of extents that do not grow, by path; map order is the order of use. */
@@ -42,8 +46,10 @@ export class Segments {
     disk: Disk,
     limits: { openFilesMax: number; indexBytesMax: number },
     source: HeaderSource,
+    cold: ColdReader,
   ) {
     this.#disk = disk;
+    this.#cold = cold;
     this.#source = source;
     this.#indexBytesMax = limits.indexBytesMax;
     this.files = new OpenFiles({
@@ -169,7 +175,7 @@ export class Segments {
     }
     const path = extentPath(partition, extent);
     const loaded = this.#indexes.get(path);
-    if (loaded !== undefined && loaded.coveredBytes >= endOf(extent)) {
+    if (loaded !== undefined && loaded.coveredBytes >= extentEnd(extent)) {
       this.#indexes.delete(path);
       this.#indexes.set(path, loaded);
       return loaded;
@@ -187,6 +193,22 @@ export class Segments {
     await this.#saveIndex(extentPath(partition, extent), index);
   }
 
+  /** Writes the index of an extent that does not grow, so that it need not be read for it again. */
+  async saveIndexOf(partition: Partition, extent: Extent): Promise<void> {
+    await this.#saveIndex(extentPath(partition, extent), await this.indexOf(partition, extent));
+  }
+
+  /** The file of an extent for reading, or its object. */
+  async useExtent(partition: Partition, extent: Extent): Promise<FileLease<ReadableFile>> {
+    if (extent.isRemote !== true) return this.files.use(extentPath(partition, extent));
+    return { file: this.#cold.open(coldFileOf(partition, extent)), release: () => undefined };
+  }
+
+  /** Makes the next read of an object fetch it again. */
+  async refetch(partition: Partition, extent: Extent): Promise<void> {
+    await this.#cold.drop(coldFileOf(partition, extent));
+  }
+
   /** Moves the growing index of an idle partition to the cache. */
   shelveActiveIndex(partition: Partition): void {
     this.#shelveActiveIndex(partition);
@@ -198,6 +220,14 @@ export class Segments {
       this.forget(path);
       await this.#disk.remove(path);
       await this.#disk.remove(indexPath(path));
+    }
+  }
+
+  /** Removes segment files whose contents are in objects; the indexes stay. */
+  async removeCopies(paths: readonly string[]): Promise<void> {
+    for (const path of paths) {
+      this.files.forget(path);
+      await this.#disk.remove(path);
     }
   }
 
@@ -214,9 +244,12 @@ export class Segments {
 
   async #buildIndex(partition: Partition, extent: Extent): Promise<SparseIndex> {
     const path = extentPath(partition, extent);
-    const end = endOf(extent);
+    const end = extentEnd(extent);
     const index = (await this.#readIndex(path, end)) ?? new SparseIndex(extent.position);
-    if (index.coveredBytes < end) await this.#extendIndex(path, index, end);
+    if (index.coveredBytes >= end) return index;
+    await this.#extendIndex(partition, extent, index, end);
+    // Otherwise the next start would read the whole object again.
+    if (extent.isRemote === true) await this.#saveIndex(path, index);
     return index;
   }
 
@@ -241,8 +274,13 @@ export class Segments {
   }
 
   // Reads batch headers from the end of the index to the end of the extent.
-  async #extendIndex(path: string, index: SparseIndex, end: number): Promise<void> {
-    const lease = await this.files.use(path);
+  async #extendIndex(
+    partition: Partition,
+    extent: Extent,
+    index: SparseIndex,
+    end: number,
+  ): Promise<void> {
+    const lease = await this.useExtent(partition, extent);
     try {
       const chunk = Buffer.allocUnsafe(Math.min(SCAN_BYTES, end - index.coveredBytes));
       while (index.coveredBytes < end) {
@@ -256,7 +294,8 @@ export class Segments {
           index.add(header.baseOffset, header.bytes, header.maxTimestamp);
         }
         if (index.coveredBytes === start) {
-          throw new LogError("corrupt", `no batch at ${start} in ${path}`);
+          const name = extentName(partition, extent);
+          throw new LogError("corrupt", `no batch at ${start} in ${name}`);
         }
       }
     } finally {
@@ -337,8 +376,8 @@ export class Segments {
   }
 }
 
-function endOf(extent: Extent): number {
-  return extent.position + extent.length;
+function coldFileOf(partition: Partition, extent: Extent) {
+  return { object: extent.object!, bytes: extentEnd(extent), partition: partition.uid };
 }
 
 /** The index file of a segment file. */

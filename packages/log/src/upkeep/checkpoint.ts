@@ -5,6 +5,7 @@ import {
   topicDocument,
   type ManifestDocument,
 } from "../catalogue/manifest-documents.ts";
+import type { ObjectLedger } from "../catalogue/object-ledger.ts";
 import type { Manifest } from "../catalogue/manifest.ts";
 import { extentPath, type Extent, type Partition, type TailBatch } from "../partition/partition.ts";
 import type { Disk } from "../disk/port.ts";
@@ -36,6 +37,7 @@ export interface CheckpointerOptions {
   /** The highest number of a shared segment ever used. */
   sharedNumber: number;
   source: HeaderSource;
+  ledger: ObjectLedger;
 }
 
 /** Moves tails to segments and writes the manifest. One checkpoint at a time. */
@@ -65,6 +67,7 @@ export class Checkpointer {
       this.#changedTopics.size > 0 ||
       this.#removedTopics.length > 0 ||
       this.hasGarbage ||
+      this.#options.ledger.isDue ||
       this.#options.journal.hasEarlier
     );
   }
@@ -103,8 +106,17 @@ export class Checkpointer {
   discard(partition: Partition, extents: readonly Extent[]): void {
     for (const extent of extents) {
       if (extent.shared) this.#shared.drop(extent);
+      // Of a remote extent only the index is a file.
       else this.#dropped.add(extentPath(partition, extent));
+      if (extent.object !== undefined) this.#options.ledger.addRemoval(extent.object);
     }
+  }
+
+  /** Drops the file of an extent with an object, after the next manifest. */
+  discardCopy(partition: Partition, extent: Extent): void {
+    extent.isRemote = true;
+    this.#dropped.addCopy(extentPath(partition, extent));
+    this.#options.committer.dirty.add(partition);
   }
 
   /**
@@ -116,7 +128,7 @@ export class Checkpointer {
     const ends = new Map<string, number | undefined>();
     for (const partition of this.#options.catalogue.partitions()) {
       for (const extent of partition.extents) {
-        if (extent.shared) continue;
+        if (extent.shared || extent.isRemote === true) continue;
         const path = extentPath(partition, extent);
         ends.set(path, Math.max(ends.get(path) ?? 0, extent.position + extent.length));
       }
@@ -131,6 +143,8 @@ export class Checkpointer {
   /** Runs a checkpoint. If it rejects, everything is still due. */
   async run(): Promise<{ partitions: number; bytes: number }> {
     const { committer, journal, segments } = this.#options;
+    await this.#prepareVersion();
+    const { ledger } = this.#options;
     const place = committer.appliedPlace;
     committer.inPlaceBytes = 0;
     const topics = [...this.#changedTopics];
@@ -138,6 +152,7 @@ export class Checkpointer {
     this.#changedTopics.clear();
     const removed: string[] = [];
     const partitions = this.#takeDirty();
+    ledger.begin();
     try {
       const bytes = await this.#flush(partitions);
       // Some partitions of an entry may be in segments now. In the modes without group sync the journal
@@ -151,13 +166,14 @@ export class Checkpointer {
         leaderEpoch: committer.leaderEpoch,
         nextUid: this.#options.catalogue.nextUid,
         sharedNumber: this.#shared.number,
-        garbage: [...dropped.paths, ...this.#shared.emptied()],
+        garbage: [...dropped.paths, ...dropped.copies, ...this.#shared.emptied()],
       };
       // Data must be on the medium before the documents that refer to it.
       const syncData = () => segments.syncAll();
       if (manifest.wantsRewrite) await manifest.rewrite(this.#describeAll(removed, last), syncData);
       else
         await manifest.append(this.#describeChanges(topics, partitions, removed, last), syncData);
+      ledger.confirm();
       await journal.noteGeneration(manifest.generation, place);
       await this.#dropped.remove(dropped);
       await journal.trim(place.file);
@@ -168,6 +184,7 @@ export class Checkpointer {
       }
       return { partitions: partitions.length, bytes };
     } catch (error) {
+      ledger.putBack();
       for (const topic of topics) if (topic.live) this.#changedTopics.add(topic);
       this.#removedTopics.unshift(...removed);
       for (const partition of partitions) if (partition.live) committer.dirty.add(partition);
@@ -177,6 +194,17 @@ export class Checkpointer {
 
   close(): Promise<void> {
     return this.#shared.close();
+  }
+
+  // A program that does not know objects must not open this log: it would lose the segments without files. It refuses
+  // the journal, and would rebuild a log of which it cannot read the manifest alone: so the journal comes first.
+  async #prepareVersion(): Promise<void> {
+    const { ledger, manifest, journal, committer } = this.#options;
+    if (manifest.version === 3 && journal.version === 3) return;
+    if (manifest.version !== 3 && !ledger.isUsed) return;
+    journal.useVersion3();
+    if (journal.version !== 3) await committer.rollJournal();
+    manifest.useVersion3();
   }
 
   #takeDirty(): Partition[] {
@@ -337,22 +365,28 @@ export class Checkpointer {
     removed: string[],
     last: ManifestDocument,
   ): Generator<ManifestDocument> {
+    const { ledger } = this.#options;
+    yield* ledger.describeIntents();
     for (const topic of topics) if (topic.live) yield topicDocument(topic);
     for (const partition of partitions) if (partition.live) yield describe(partition);
     // Last, since a topic may be deleted during the write: then not all of its partitions were described.
     removed.push(...this.#removedTopics.splice(0));
     for (const id of removed) yield { kind: "topic-removed", id };
+    yield* ledger.describeRemovals();
     yield last;
   }
 
   // Everything that is not described is removed.
   *#describeAll(removed: string[], last: ManifestDocument): Generator<ManifestDocument> {
+    const { ledger } = this.#options;
+    yield* ledger.describeAllIntents();
     for (const topic of this.#options.catalogue.byName.values()) {
       yield topicDocument(topic);
       for (const partition of topic.partitions) yield describe(partition);
     }
     removed.push(...this.#removedTopics.splice(0));
     for (const id of removed) yield { kind: "topic-removed", id };
+    yield* ledger.describeAllRemovals();
     yield last;
   }
 

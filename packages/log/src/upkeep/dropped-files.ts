@@ -5,6 +5,8 @@ import type { Segments } from "../segment/segments.ts";
 /** Files and folders for one checkpoint to remove. */
 export interface DroppedBatch {
   paths: readonly string[];
+  /** Files whose contents are in objects: their indexes stay. */
+  copies: readonly string[];
   folders: readonly string[];
 }
 
@@ -13,6 +15,7 @@ export class DroppedFiles {
   readonly #disk: Disk;
   readonly #segments: Segments;
   #paths: string[] = [];
+  #copies: string[] = [];
   #folders: string[] = [];
   /** Files that snapshots read, with the number of their holds. */
   readonly #holds = new Map<string, number>();
@@ -24,15 +27,19 @@ export class DroppedFiles {
 
   /** True if a checkpoint would remove files. */
   get hasRemovable(): boolean {
-    return this.#paths.some((path) => !this.#holds.has(path));
+    return [this.#paths, this.#copies].some((list) => list.some((path) => !this.#holds.has(path)));
   }
 
   get paths(): readonly string[] {
-    return this.#paths;
+    return [...this.#paths, ...this.#copies];
   }
 
   add(path: string): void {
     this.#paths.push(path);
+  }
+
+  addCopy(path: string): void {
+    this.#copies.push(path);
   }
 
   addFolder(path: string): void {
@@ -41,7 +48,11 @@ export class DroppedFiles {
 
   /** Everything that was dropped so far, for the next manifest and `remove`. */
   batch(): DroppedBatch {
-    return { paths: [...this.#paths], folders: [...this.#folders] };
+    return {
+      paths: [...this.#paths],
+      copies: [...this.#copies],
+      folders: [...this.#folders],
+    };
   }
 
   /** Keeps files from being removed until the returned function is called. */
@@ -54,12 +65,15 @@ export class DroppedFiles {
   }
 
   /** Removes a batch that a durable manifest does not refer to, except the held files. */
-  async remove({ paths, folders }: DroppedBatch): Promise<void> {
-    const held = paths.filter((path) => this.#holds.has(path));
-    const free = paths.filter((path) => !this.#holds.has(path));
-    await this.#segments.remove(free);
+  async remove({ paths, copies, folders }: DroppedBatch): Promise<void> {
+    const isHeld = (path: string) => this.#holds.has(path);
+    const held = paths.filter(isHeld);
+    const heldCopies = copies.filter(isHeld);
+    await this.#segments.remove(paths.filter((path) => !isHeld(path)));
+    await this.#segments.removeCopies(copies.filter((path) => !isHeld(path)));
     for (const folder of folders) await this.#disk.removeFolder(folder);
     this.#paths.splice(0, paths.length, ...held);
+    this.#copies.splice(0, copies.length, ...heldCopies);
     // Folders with held files are not empty yet.
     if (held.length === 0) this.#folders.splice(0, folders.length);
   }

@@ -1,17 +1,20 @@
 // Retention: drops whole segments by age, by size and below the log start.
 import type { Partition } from "../partition/partition.ts";
+import type { ObjectLedger } from "../catalogue/object-ledger.ts";
 import type { Checkpointer } from "./checkpoint.ts";
 import type { Committer } from "../commit/committer.ts";
 
 /**
  * Drops expired segments and returns the bytes dropped. Their files are removed after the next checkpoint; a crash before
  * that restores them, and they are dropped again. A partition that is being written to is skipped until the next call.
+ * Segments with objects stay while too many objects wait for their removal.
  */
 export function applyRetention(
   partition: Partition,
   nowMs: number,
   committer: Committer,
   checkpointer: Checkpointer,
+  ledger: ObjectLedger,
 ): number {
   if (!partition.live || partition.writer !== undefined) return 0;
   const { retentionMs, retentionBytes, cleanupPolicy } = partition.topic.config;
@@ -23,6 +26,7 @@ export function applyRetention(
     const isOld = deletes && retentionMs >= 0 && extent.maxTimestamp < nowMs - retentionMs;
     const isTooMuch = deletes && retentionBytes >= 0 && bytes - extent.length >= retentionBytes;
     if (!isBelow && !isOld && !isTooMuch) break;
+    if (extent.object !== undefined && ledger.isFull) break;
     bytes -= extent.length;
     count++;
   }
@@ -35,4 +39,33 @@ export function applyRetention(
   partition.logStart = Math.max(partition.logStart, dropped.at(-1)!.nextOffset);
   committer.dirty.add(partition);
   return before - partition.bytes;
+}
+
+/**
+ * Drops the local copies of uploaded segments that the topic's local retention does not keep; returns their bytes. Their
+ * files are removed after the next checkpoint.
+ */
+export function applyLocalRetention(
+  partition: Partition,
+  nowMs: number,
+  checkpointer: Checkpointer,
+): number {
+  if (!partition.live) return 0;
+  const { localRetentionMs, localRetentionBytes } = partition.topic.config;
+  if (localRetentionMs < 0 && localRetentionBytes < 0) return 0;
+  let bytes = partition.tailBytes;
+  for (const { isRemote, length } of partition.extents) if (isRemote !== true) bytes += length;
+  let dropped = 0;
+  for (const extent of partition.extents) {
+    if (extent.isRemote === true) continue;
+    const isOld = localRetentionMs >= 0 && extent.maxTimestamp < nowMs - localRetentionMs;
+    const isTooMuch = localRetentionBytes >= 0 && bytes - extent.length >= localRetentionBytes;
+    if (!isOld && !isTooMuch) break;
+    // A segment without an object stays, and counts.
+    if (extent.object === undefined) continue;
+    checkpointer.discardCopy(partition, extent);
+    bytes -= extent.length;
+    dropped += extent.length;
+  }
+  return dropped;
 }

@@ -35,6 +35,8 @@ const LOG_ANSWERS: Record<LogErrorCode, ErrorCode> = {
   "needs-repair": ERROR_CODES.kafkaStorageError,
   "quarantine-full": ERROR_CODES.kafkaStorageError,
   "too-large": ERROR_CODES.messageTooLarge,
+  "cold-unavailable": ERROR_CODES.kafkaStorageError,
+  "unsupported-version": ERROR_CODES.kafkaStorageError,
   locked: ERROR_CODES.kafkaStorageError,
   closed: ERROR_CODES.kafkaStorageError,
 };

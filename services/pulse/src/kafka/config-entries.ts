@@ -163,7 +163,7 @@ export function readTopicConfig(
   entries: readonly { name: string; value: string | null }[],
   messageBytesMax: number,
 ): ConfigChange {
-  const changes: Partial<Record<keyof TopicConfig, string | number>> = {};
+  const changes: Partial<Record<keyof TopicConfig, string | number | boolean>> = {};
   const extras: Record<string, string | null> = {};
   const settings = listSettings(messageBytesMax);
   const named = new Set<string>();
@@ -181,12 +181,15 @@ export function readTopicConfig(
     if (read === undefined) return { reason: `${name} cannot be "${value}"` };
     if (setting.key === undefined) extras[name] = read;
     else {
-      const text = read ?? setting.fallback;
-      const number = Math.min(Number(text), Number.MAX_SAFE_INTEGER);
-      changes[setting.key] = setting.key === "cleanupPolicy" ? text : number;
+      changes[setting.key] = toStored(setting, read ?? setting.fallback);
     }
   }
   return { changes: changes as Partial<TopicConfig>, extras };
+}
+
+function toStored({ type }: Setting, text: string): string | number | boolean {
+  if (type === CONFIG_TYPES.boolean) return text === "true";
+  return type === CONFIG_TYPES.list ? text : Math.min(Number(text), Number.MAX_SAFE_INTEGER);
 }
 
 /** The names that can be changed, for requests that reset all others. */

@@ -29,6 +29,9 @@ const answers: Record<LogErrorCode, (error: LogError) => PlatformError> = {
   "needs-repair": (cause) => new PlatformError("internal", "Stored data is damaged.", { cause }),
   "quarantine-full": (cause) => new PlatformError("internal", cause.message, { cause }),
   "too-large": (cause) => new PlatformError("payload_too_large", cause.message, { cause }),
+  "cold-unavailable": () =>
+    createRetryLaterError("unavailable", "These messages are in an object store that fails.", 5),
+  "unsupported-version": (cause) => new PlatformError("internal", cause.message, { cause }),
   locked: (cause) => new PlatformError("internal", "The log is in use.", { cause }),
   closed: () => createRetryLaterError("unavailable", "The broker is stopping.", 1),
 };

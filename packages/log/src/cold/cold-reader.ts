@@ -1,0 +1,237 @@
+// Reads objects of the store like files: in chunks that are kept on the disk and fetched once for all readers.
+import type { Clock, DiskFile } from "../disk/port.ts";
+import { ColdStoreError } from "../cold-store.ts";
+import { LogError } from "../errors.ts";
+import type { ColdOptions } from "../types.ts";
+import { ChunkCache, chunkName } from "./chunk-cache.ts";
+import { FetchSlots } from "./fetch-slots.ts";
+
+const CHUNK_BYTES = 4 * 1024 * 1024;
+/** Chunks fetched ahead of a sequential reader. */
+const CHUNKS_AHEAD = 2;
+/** Time for which the store may fail before reads fail. */
+const PATIENCE_MS = 30_000;
+const BACKOFF_MS = 250;
+const BACKOFF_MS_MAX = 5_000;
+/** Objects whose last read chunk is remembered. */
+const READERS_MAX = 1_024;
+
+/** The part of a file that readers of segments use. */
+export type ReadableFile = Pick<DiskFile, "read">;
+
+/** An object to read: its name, size in bytes, and the uid of its partition. */
+export interface ColdFile {
+  object: string;
+  bytes: number;
+  partition: number;
+}
+
+/** Options of a `ColdReader`. */
+export interface ColdReaderOptions {
+  clock: Clock;
+  /** True if the disk has room for chunks. */
+  hasRoom: () => boolean;
+  /** Called with each failure. */
+  onFailure: (error: ColdStoreError) => void;
+}
+
+interface Chunk extends ColdFile {
+  index: number;
+  name: string;
+  start: number;
+  end: number;
+}
+
+/**
+ * Reads reject with `cold-unavailable` if no store is configured or it has failed for 30 s, and with ENOENT if the object
+ * does not exist.
+ */
+export class ColdReader {
+  readonly #options: ColdReaderOptions;
+  readonly #slots = new FetchSlots();
+  /** Fetches in flight by chunk. */
+  readonly #fetches = new Map<string, Promise<Buffer>>();
+  /** The chunk read last, by object. */
+  readonly #lastRead = new Map<string, number>();
+  readonly #ending = Promise.withResolvers<void>();
+  #cold: ColdOptions | undefined;
+  #cache: ChunkCache | undefined;
+  #failingSinceMs: number | undefined;
+  #isClosed = false;
+  readonly reads = { cache: 0, store: 0 };
+
+  constructor(options: ColdReaderOptions) {
+    this.#options = options;
+  }
+
+  get cold(): ColdOptions | undefined {
+    return this.#cold;
+  }
+
+  get cacheBytes(): number {
+    return this.#cache?.bytes ?? 0;
+  }
+
+  /** Sets the store, or none. */
+  async use(cold: ColdOptions | undefined): Promise<void> {
+    const before = this.#cache;
+    const cache = cold && (await ChunkCache.open(cold.cache, cold.cacheBytesMax));
+    this.#cold = cold;
+    this.#cache = cache;
+    this.#failingSinceMs = undefined;
+    await before?.close();
+  }
+
+  /** The object as a file. */
+  open(file: ColdFile): ReadableFile {
+    return {
+      read: async (into, at, length, position) => {
+        const end = Math.min(position + length, file.bytes);
+        for (let next = position; next < end;) {
+          const chunk = chunkAt(file, Math.floor(next / CHUNK_BYTES));
+          const count = Math.min(end, chunk.end) - next;
+          await this.#readChunk(chunk, into, at + next - position, count, next - chunk.start);
+          next += count;
+        }
+        return Math.max(0, end - position);
+      },
+    };
+  }
+
+  /** Removes the chunks of an object from the cache: they may be damaged. */
+  async drop(file: ColdFile): Promise<void> {
+    for (let index = 0; index * CHUNK_BYTES < file.bytes; index += 1) {
+      await this.#cache?.remove(chunkName(file.object, index));
+    }
+  }
+
+  /** Gives disk space back. */
+  async shrink(): Promise<void> {
+    await this.#cache?.shrink(0);
+  }
+
+  /** Lets waiting reads fail. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#ending.resolve();
+    await Promise.allSettled(this.#fetches.values());
+    await this.#cache?.close();
+  }
+
+  async #readChunk(
+    chunk: Chunk,
+    into: Buffer,
+    at: number,
+    length: number,
+    position: number,
+  ): Promise<void> {
+    const isSequential = this.#noteRead(chunk);
+    const flight = this.#fetches.get(chunk.name);
+    if (flight === undefined) {
+      const range = { into, at, length, position };
+      if ((await this.#cache?.read(chunk.name, chunk.end - chunk.start, range)) === true) {
+        this.reads.cache += 1;
+        if (isSequential) this.#fetchAhead(chunk);
+        return;
+      }
+    }
+    const fetching = this.#fetches.get(chunk.name) ?? this.#fetch(chunk, () => this.#take(chunk));
+    if (isSequential) this.#fetchAhead(chunk);
+    const bytes = await fetching;
+    bytes.copy(into, at, position, position + length);
+  }
+
+  /** True if the reader of the object goes on where the last read was. */
+  #noteRead({ object, index }: Chunk): boolean {
+    const last = this.#lastRead.get(object);
+    this.#lastRead.delete(object);
+    this.#lastRead.set(object, index);
+    if (this.#lastRead.size > READERS_MAX) {
+      const oldest = this.#lastRead.keys().next();
+      if (oldest.done !== true) this.#lastRead.delete(oldest.value);
+    }
+    return last !== undefined && (index === last || index === last + 1);
+  }
+
+  #fetchAhead(chunk: Chunk): void {
+    for (let ahead = 1; ahead <= CHUNKS_AHEAD; ahead += 1) {
+      const next = chunkAt(chunk, chunk.index + ahead);
+      if (next.start >= chunk.bytes || this.#isClosed) return;
+      if (this.#fetches.has(next.name) || this.#cache?.has(next.name) === true) continue;
+      if (!this.#slots.tryTake(chunk.partition)) return;
+      this.#fetch(next, () => Promise.resolve()).catch(() => undefined);
+    }
+  }
+
+  async #take({ partition }: Chunk): Promise<void> {
+    await this.#slots.take(partition);
+  }
+
+  #fetch(chunk: Chunk, takeSlot: () => Promise<void>): Promise<Buffer> {
+    const fetching = this.#fetchInSlot(chunk, takeSlot).finally(() => {
+      this.#fetches.delete(chunk.name);
+    });
+    this.#fetches.set(chunk.name, fetching);
+    return fetching;
+  }
+
+  async #fetchInSlot(chunk: Chunk, takeSlot: () => Promise<void>): Promise<Buffer> {
+    await takeSlot();
+    let bytes: Buffer;
+    try {
+      bytes = await this.#fetchPatiently(chunk);
+    } finally {
+      this.#slots.release(chunk.partition);
+    }
+    this.reads.store += 1;
+    if (this.#options.hasRoom()) await this.#cache?.put(chunk.name, bytes);
+    return bytes;
+  }
+
+  async #fetchPatiently({ object, start, end }: Chunk): Promise<Buffer> {
+    for (let backoffMs = BACKOFF_MS; ; backoffMs = Math.min(BACKOFF_MS_MAX, backoffMs * 2)) {
+      if (this.#isClosed) throw new LogError("closed", "the log is closed");
+      const cold = this.#cold;
+      if (cold === undefined) {
+        throw new LogError("cold-unavailable", "no object store is configured for these records");
+      }
+      try {
+        const bytes = await cold.store.read(object, start, end);
+        this.#failingSinceMs = undefined;
+        return bytes;
+      } catch (error) {
+        if (!(error instanceof ColdStoreError)) throw error;
+        this.#options.onFailure(error);
+        if (error.isMissing) throw missing(object, error);
+        const nowMs = this.#options.clock.now();
+        this.#failingSinceMs ??= nowMs;
+        if (nowMs - this.#failingSinceMs >= PATIENCE_MS) {
+          throw new LogError("cold-unavailable", `the object store fails: ${error.message}`, {
+            cause: error,
+          });
+        }
+      }
+      await this.#pause(backoffMs);
+    }
+  }
+
+  async #pause(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const cancel = this.#options.clock.after(ms, resolve);
+    await Promise.race([promise, this.#ending.promise]);
+    cancel();
+  }
+}
+
+function chunkAt({ object, bytes, partition }: ColdFile, index: number): Chunk {
+  const start = index * CHUNK_BYTES;
+  const end = Math.min(bytes, start + CHUNK_BYTES);
+  return { object, bytes, partition, index, start, end, name: chunkName(object, index) };
+}
+
+// The code that a missing file has, so that readers treat both alike.
+function missing(object: string, cause: Error): Error {
+  return Object.assign(new Error(`${object} is missing in the object store`, { cause }), {
+    code: "ENOENT",
+  });
+}
