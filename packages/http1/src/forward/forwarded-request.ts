@@ -128,6 +128,11 @@ export class ForwardedRequest<U> {
       return;
     }
     this.upstream = null;
+    // A filter may have held the content in the read that completed it.
+    if (this.isUpstreamPaused) {
+      this.isUpstreamPaused = false;
+      upstream.socket.resume();
+    }
     this.pool.release(upstream);
   }
 

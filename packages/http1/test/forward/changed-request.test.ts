@@ -231,3 +231,29 @@ test("a client that leaves ends a request that is to be answered later", async (
   await waitFor(() => ends.length === 1);
   assert.deepEqual(ends, ["client-aborted"]);
 });
+
+test("a connection whose content a filter held is used again", async () => {
+  const gateway = await startGateway((exchange, forward) => {
+    exchange.responseFilter = {
+      onResponse: () => [
+        {
+          holdsHead: true,
+          // All of the content is here: the filter passes it on later.
+          onBytes: (bytes, output) => {
+            const kept = Buffer.from(bytes);
+            output.pause();
+            setTimeout(() => {
+              output.write(kept);
+              output.end();
+            }, 20);
+          },
+          onEnd: () => undefined,
+        },
+      ],
+    };
+    forward();
+  });
+  for (let request = 0; request < 3; request++)
+    assert.match(await ask(gateway.port, get()), /200 OK.*\r\n\r\nok$/s);
+  assert.equal(gateway.seen.length, 3);
+});
