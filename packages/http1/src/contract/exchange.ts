@@ -119,6 +119,12 @@ export interface Exchange<U = unknown> {
    */
   readBody(bytesMax: number, done: ReadBodyCallback<U>): void;
   /**
+   * Takes the next part of the request body, of `bytesMin` bytes or a little more, or up to its end; the rest stays at the
+   * client. Parts are kept, and forwarded before the rest; after the last one the body is `collected`, and no further one may
+   * be asked for. `too-large` is that of `bodyBytesMax`; otherwise like `readBody`. Trailers of the body are not forwarded.
+   */
+  readBodyPart(bytesMin: number, done: ReadPartCallback<U>): void;
+  /**
    * Passes the request body to `receiver` as it arrives, after 100 (Continue) if the client waits for it. Once per
    * request, and not together with `readBody`. `onAborted` is called if the client disconnects.
    */
@@ -213,6 +219,13 @@ export type ReadBodyCallback<U> = (
   exchange: Exchange<U>,
   outcome: "complete" | "too-large" | "aborted",
   body: Buffer,
+) => void;
+
+/** Result of {@link Exchange.readBodyPart}; `part` is empty for `too-large` and `aborted`, and may be for `complete`, the last. */
+export type ReadPartCallback<U> = (
+  exchange: Exchange<U>,
+  outcome: "part" | "complete" | "too-large" | "aborted",
+  part: Buffer,
 ) => void;
 
 /** Receives the chunks of a request body: see {@link Exchange.streamBody}. */

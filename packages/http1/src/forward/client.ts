@@ -55,6 +55,8 @@ export interface ForwardClient<U> extends Exchange<U> {
   readonly isHandling: boolean;
   /** The whole request body has been received. */
   readonly bodyDone: boolean;
+  /** A part of the request body was read before: a client that waited for 100 has got it, and there are no trailers. */
+  readonly isBodyBegun: boolean;
   /** Status of the current response, 0 before. */
   readonly status: number;
   /** A response of the handler has been started and not ended. */

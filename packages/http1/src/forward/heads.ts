@@ -51,16 +51,21 @@ function writeQuery(writer: HeadWriter, head: RequestParser, query: string | nul
   if (query !== "") writer.raw(Buffer.from(`?${query}`, "latin1"));
 }
 
-/**
- * Writes the fields of a request without the empty line. `collectedBytes` is the size of a collected body, or -1 if the
- * client's framing is kept.
- */
+/** How a request and its body are sent. */
+interface RequestForm {
+  readonly isUpgrade: boolean;
+  /** A part of the body was read before. */
+  readonly isBegun: boolean;
+  /** Size of a collected body, or -1 if the client's framing is kept. */
+  readonly collectedBytes: number;
+}
+
+/** Writes the fields of a request without the empty line. */
 export function writeRequestFields(
   writer: HeadWriter,
   head: RequestParser,
   plan: CompiledPlan,
-  isUpgrade: boolean,
-  collectedBytes: number,
+  { isUpgrade, isBegun, collectedBytes }: RequestForm,
 ): void {
   const { fields } = head;
   if (plan.hostLine !== null) writer.raw(plan.hostLine);
@@ -69,7 +74,8 @@ export function writeRequestFields(
     writer.copyFields(fields, plan.collectedCuts);
     writer.contentLength(collectedBytes);
   } else {
-    writer.copyFields(fields, isUpgrade ? plan.upgradeCuts : plan.requestCuts);
+    const streamedCuts = isBegun ? plan.collectedCuts : plan.requestCuts;
+    writer.copyFields(fields, isUpgrade ? plan.upgradeCuts : streamedCuts);
     if (head.framing === Framing.Chunked) writer.raw(TRANSFER_ENCODING_CHUNKED);
     else if (fields.has(Known.ContentLength)) writer.contentLength(head.contentLength);
   }

@@ -109,13 +109,11 @@ export class RequestFlow<U> implements BodySink {
     upstream.parser.expect(head.methodId);
     writer.begin();
     writeRequestLine(writer, head, plan, exchange.forwardPath, exchange.forwardQuery);
-    writeRequestFields(
-      writer,
-      head,
-      plan,
-      request.isUpgrade,
-      collected === null ? -1 : collected.length,
-    );
+    writeRequestFields(writer, head, plan, {
+      isUpgrade: request.isUpgrade,
+      isBegun: exchange.isBodyBegun,
+      collectedBytes: collected === null ? -1 : collected.length,
+    });
     request.observer.onRequestHead?.(exchange, writer, request.target, upstream.stream);
     writer.endHead();
     this.#isHeadPending = true;

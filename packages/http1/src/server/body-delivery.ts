@@ -1,9 +1,10 @@
 // Delivers the body of the current request from the connection's input to a sink.
-import type { BodyReceiver, ReadBodyCallback } from "../contract/exchange.ts";
+import type { BodyReceiver, ReadBodyCallback, ReadPartCallback } from "../contract/exchange.ts";
 import type { BodySink, ForwardClient } from "../forward/client.ts";
-import { Framing } from "../parse/index.ts";
+import { Framing, type FramingKind } from "../parse/index.ts";
+import { frameChunk } from "../write/chunk-framing.ts";
 import { payloadTooLarge, type Refused } from "../write/refused.ts";
-import { BodyCollector, ReceiverSink } from "./body.ts";
+import { BodyCollector, PartReader, ReceiverSink } from "./body.ts";
 import type { ConnectionHost } from "./connection-host.ts";
 import type { ExchangeOwner } from "./exchange-owner.ts";
 import { Phase } from "./phase.ts";
@@ -23,6 +24,7 @@ interface BodyExchange<U> extends ForwardClient<U> {
  *
  * ```text
  *   input --take--> framing --onBody--> sink     while a sink is attached and not paused
+ *         --takePart--> framing --> reader, ahead --> sink     a beginning that was read passes the sink first
  *         --discard--> framing                   after the response, to keep the connection
  * ```
  *
@@ -36,11 +38,26 @@ export class BodyDelivery<U> {
   readonly #exchange: BodyExchange<U>;
   readonly #owner: ExchangeOwner;
   #sink: BodySink | null = null;
-  #collector: BodyCollector<U> | null = null;
+  #reader: BodyCollector<U> | PartReader<U> | null = null;
+  /** What `takePart` has read, in its order: the next sink gets it before the rest. */
+  #ahead: Buffer[] = [];
+  /** A part has been read. The framing of a chunked body is gone up to there: the rest gets a new one as well. */
+  #isBegun = false;
 
   constructor(exchange: BodyExchange<U>, owner: ExchangeOwner) {
     this.#exchange = exchange;
     this.#owner = owner;
+  }
+
+  /** A part of the body has been read. */
+  get isBegun(): boolean {
+    return this.#isBegun;
+  }
+
+  /** Starts the body of the next request. */
+  begin(framing: FramingKind, contentLength: number): void {
+    this.framing.begin(framing, contentLength);
+    this.#isBegun = false;
   }
 
   /** True if input can be delivered now. */
@@ -77,20 +94,54 @@ export class BodyDelivery<U> {
       done(exchange, "complete", NO_BYTES);
       return;
     }
-    this.#collector = new BodyCollector(
+    this.#reader = new BodyCollector(
       exchange,
       bytesMax,
       done,
       (body) => {
-        this.#collector = null;
+        this.#reader = null;
         exchange.collected = body;
       },
       (refused) => {
-        this.#collector = null;
+        this.#reader = null;
         exchange.refuseBody(refused);
       },
     );
-    this.attach(this.#collector);
+    this.attach(this.#reader);
+  }
+
+  /** See `Exchange.readBodyPart`. */
+  takePart(bytesMin: number, done: ReadPartCallback<U>): void {
+    const exchange = this.#exchange;
+    this.#expectUnread(
+      exchange.collected !== null ||
+        (this.framing.isDone && exchange.head.framing !== Framing.None),
+    );
+    this.#invite();
+    if (this.framing.isDone) {
+      done(exchange, "complete", NO_BYTES);
+      return;
+    }
+    this.#isBegun = true;
+    const ahead = this.#ahead;
+    this.#ahead = [];
+    const reader = new PartReader(exchange, bytesMin, done, {
+      onPart: (part, isLast) => {
+        this.#reader = null;
+        this.detach();
+        this.#ahead = ahead;
+        if (part.length > 0) ahead.push(part);
+        if (!isLast) return;
+        exchange.collected = ahead.length === 1 ? part : Buffer.concat(ahead);
+        this.#ahead = [];
+      },
+      onRefused: (refused) => {
+        this.#reader = null;
+        exchange.refuseBody(refused);
+      },
+    });
+    this.#reader = reader;
+    this.attach(reader);
   }
 
   /** See `Exchange.streamBody`. */
@@ -112,13 +163,15 @@ export class BodyDelivery<U> {
       return;
     }
     this.#owner.allow(bodyIdleMs);
+    for (const part of this.#ahead.splice(0)) this.#pass(sink, part, 0, part.length, false);
     this.takeAll();
     this.#owner.settleReading();
   }
 
   /** Keeps further body bytes in the input. */
   detach(): void {
-    this.close();
+    this.#sink = null;
+    this.isPaused = false;
     if (this.#owner.phase === Phase.Active) this.#owner.allow(0);
   }
 
@@ -126,13 +179,14 @@ export class BodyDelivery<U> {
   close(): void {
     this.#sink = null;
     this.isPaused = false;
+    if (this.#isBegun) this.#ahead = [];
   }
 
-  /** The client has disconnected: reports it to `collect`. */
+  /** The client has disconnected: reports it to `collect` and `takePart`. */
   abort(): void {
-    const collector = this.#collector;
-    this.#collector = null;
-    collector?.settle("aborted");
+    const reader = this.#reader;
+    this.#reader = null;
+    reader?.settle("aborted");
   }
 
   pause(): void {
@@ -163,7 +217,7 @@ export class BodyDelivery<U> {
     const exchange = this.#exchange;
     const { input } = this.#owner;
     const sink = this.#sink!;
-    const refusal = framing.take(chunk, input.at, sink.takesWireBytes);
+    const refusal = framing.take(chunk, input.at, sink.takesWireBytes && !this.#isBegun);
     exchange.bytesIn = framing.size;
     if (refusal !== null) {
       input.drop();
@@ -177,7 +231,7 @@ export class BodyDelivery<U> {
     input.advance(framing.next);
     const { isDone, pieceStart, pieceEnd } = framing;
     this.#owner.allow(isDone ? 0 : exchange.bodyIdleMs);
-    if (isDone || pieceEnd > pieceStart) sink.onBody(chunk, pieceStart, pieceEnd, isDone);
+    if (isDone || pieceEnd > pieceStart) this.#pass(sink, chunk, pieceStart, pieceEnd, isDone);
   }
 
   /** Discards bytes of the input's first chunk. Returns their number, or -1 if the body is malformed. */
@@ -203,6 +257,17 @@ export class BodyDelivery<U> {
   isTooSlow(): boolean {
     const { requestBodyPace, engine } = this.#exchange.host;
     return this.mayTake && this.framing.isTooSlow(requestBodyPace, engine.sweptMs);
+  }
+
+  #pass(sink: BodySink, bytes: Buffer, start: number, end: number, isLast: boolean): void {
+    const isFramedAnew =
+      this.#isBegun && sink.takesWireBytes && this.#exchange.head.framing === Framing.Chunked;
+    if (!isFramedAnew) {
+      sink.onBody(bytes, start, end, isLast);
+      return;
+    }
+    const framed = frameChunk(bytes.subarray(start, end), isLast);
+    sink.onBody(framed, 0, framed.length, isLast);
   }
 
   #expectUnread(isRead: boolean): void {

@@ -9,6 +9,7 @@ import type {
   ForwardObserver,
   HeadChange,
   ReadBodyCallback,
+  ReadPartCallback,
   RequestEnd,
   TakenSocket,
 } from "../contract/exchange.ts";
@@ -118,6 +119,10 @@ export class ServerExchange<U> implements ForwardClient<U>, AnswerContext {
     return this.body.framing.isDone;
   }
 
+  get isBodyBegun(): boolean {
+    return this.body.isBegun;
+  }
+
   get isStreaming(): boolean {
     return this.#streamed?.isOpen === true;
   }
@@ -147,7 +152,7 @@ export class ServerExchange<U> implements ForwardClient<U>, AnswerContext {
     this.onDrain = null;
     this.collected = null;
     this.answersLater = false;
-    this.body.framing.begin(head.framing, head.contentLength);
+    this.body.begin(head.framing, head.contentLength);
     if (head.methodId === Method.CONNECT) this.refuseBody(connectRefused);
     else this.#callHandler();
   }
@@ -200,6 +205,10 @@ export class ServerExchange<U> implements ForwardClient<U>, AnswerContext {
 
   readBody(bytesMax: number, done: ReadBodyCallback<U>): void {
     this.body.collect(bytesMax, done);
+  }
+
+  readBodyPart(bytesMin: number, done: ReadPartCallback<U>): void {
+    this.body.takePart(bytesMin, done);
   }
 
   streamBody(receiver: BodyReceiver): void {

@@ -28,3 +28,16 @@ export function writeChunkHead(target: Uint8Array, at: number, size: number): nu
   target[at + digits + 1] = LF;
   return at + digits + 2;
 }
+
+/** A chunk of `data`, which may be empty, in its framing; with the end of the content if it is the last one. */
+export function frameChunk(data: Buffer, isLast: boolean): Buffer {
+  const end = isLast ? [LAST_CHUNK] : [];
+  if (data.length === 0) return Buffer.concat(end);
+  const head = Buffer.alloc(CHUNK_HEAD_BYTES_MAX);
+  return Buffer.concat([
+    head.subarray(0, writeChunkHead(head, 0, data.length)),
+    data,
+    CHUNK_END,
+    ...end,
+  ]);
+}
