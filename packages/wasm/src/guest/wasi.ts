@@ -18,6 +18,15 @@ const STANDARD_STREAMS = 3;
 const ERROR_TEXT_MAX = 1024;
 /** Maximum bytes per `randomFillSync` call. */
 const RANDOM_BYTES_MAX = 65_536;
+/** Sizes of `filestat`, `subscription` and `event`. */
+const FILE_STATUS_BYTES = 64;
+const SUBSCRIPTION_BYTES = 48;
+const EVENT_BYTES = 32;
+const REALTIME = 0;
+/** Type of a subscription and its event; 1 and 2 are reading and writing. */
+const CLOCK_EVENT = 0;
+const READ_EVENT = 1;
+const ABSOLUTE_TIME = 1;
 
 /** Thrown through the guest to end it; does not leave this package. */
 export class GuestExit extends Error {
@@ -37,6 +46,14 @@ export interface WasiHooks {
   charge(units: number): void;
 }
 
+/** A subscription of `poll_oneoff`. */
+interface Subscription {
+  readonly userData: bigint;
+  readonly type: number;
+  readonly waitNs: bigint;
+  readonly error: number;
+}
+
 /** Units of one vector of `fd_read` and `fd_write`, and of a call. */
 const VECTOR_UNITS = 64;
 
@@ -51,6 +68,8 @@ export class Wasi {
   #outputBytes = 0;
   #errorText: Uint8Array[] = [];
   #errorBytes = 0;
+  /** What the guest has slept, in nanoseconds. */
+  #sleptNs = 0n;
 
   constructor(outputBytesMax: number, hooks?: WasiHooks) {
     this.#outputBytesMax = outputBytesMax;
@@ -95,13 +114,16 @@ export class Wasi {
       environ_get: () => SUCCESS,
       clock_res_get: (_clock: number, at: number) => this.#setUint64(at, 1_000_000n),
       clock_time_get: (clock: number, _precision: bigint, at: number) =>
-        this.#setUint64(at, readClock(clock)),
+        this.#setUint64(at, this.#readClock(clock)),
       random_get: (at: number, bytes: number) => this.#fillRandom(at, bytes),
       sched_yield: () => SUCCESS,
+      poll_oneoff: (from: number, to: number, count: number, at: number) =>
+        this.#poll(from >>> 0, to >>> 0, count >>> 0, at >>> 0),
       proc_exit: (code: number) => {
         throw new GuestExit(code);
       },
       fd_fdstat_get: (file: number, at: number) => this.#describe(file, at),
+      fd_filestat_get: (file: number, at: number) => this.#describeFile(file, at),
       fd_fdstat_set_flags: (file: number) => (isStream(file) ? SUCCESS : BAD_FILE),
       fd_close: (file: number) => (isStream(file) ? SUCCESS : BAD_FILE),
       fd_seek: (file: number) => (isStream(file) ? SEEK_ON_STREAM : BAD_FILE),
@@ -149,6 +171,62 @@ export class Wasi {
     view.setBigUint64((at >>> 0) + 8, file === 0 ? RIGHT_READ : RIGHT_WRITE, true);
     view.setBigUint64((at >>> 0) + 16, 0n, true);
     return SUCCESS;
+  }
+
+  #describeFile(file: number, at: number): number {
+    if (!isStream(file)) return BAD_FILE;
+    const status = new Uint8Array(this.#view.buffer, at >>> 0, FILE_STATUS_BYTES);
+    status.fill(0);
+    status[16] = CHARACTER_DEVICE;
+    return SUCCESS;
+  }
+
+  /**
+   * `poll_oneoff`: a guest that waits for time goes on at once, because it would hold up its thread; its monotonic clock has
+   * advanced by as much. Standard streams are always ready.
+   */
+  #poll(from: number, to: number, count: number, at: number): number {
+    if (count === 0) return INVALID;
+    this.#hooks?.charge(count * VECTOR_UNITS);
+    const view = this.#view;
+    const entries = Array.from({ length: count }, (_, index) =>
+      this.#readSubscription(view, from + index * SUBSCRIPTION_BYTES),
+    );
+    let earliestNs = entries[0]!.waitNs;
+    for (const { waitNs } of entries) if (waitNs < earliestNs) earliestNs = waitNs;
+    const ready = entries.filter(({ waitNs }) => waitNs <= earliestNs);
+    if (earliestNs > 0n) this.#sleptNs += earliestNs;
+    for (const [index, { userData, type, error }] of ready.entries()) {
+      const event = to + index * EVENT_BYTES;
+      new Uint8Array(view.buffer, event, EVENT_BYTES).fill(0);
+      view.setBigUint64(event, userData, true);
+      view.setUint16(event + 8, error, true);
+      view.setUint8(event + 10, type);
+      if (type === READ_EVENT)
+        view.setBigUint64(event + 16, BigInt(this.#input.length - this.#inputAt), true);
+    }
+    view.setUint32(at, ready.length, true);
+    return SUCCESS;
+  }
+
+  /** `waitNs` is 0 or less for what is ready, or will never be. */
+  #readSubscription(view: DataView, at: number): Subscription {
+    const userData = view.getBigUint64(at, true);
+    const type = view.getUint8(at + 8);
+    if (type !== CLOCK_EVENT) {
+      const isKnown = isStream(view.getInt32(at + 16, true));
+      return { userData, type, waitNs: 0n, error: isKnown ? SUCCESS : BAD_FILE };
+    }
+    const clock = view.getUint32(at + 16, true);
+    const timeoutNs = view.getBigUint64(at + 24, true);
+    const isAbsolute = (view.getUint16(at + 40, true) & ABSOLUTE_TIME) !== 0;
+    const waitNs = isAbsolute ? timeoutNs - this.#readClock(clock) : timeoutNs;
+    return { userData, type, waitNs, error: SUCCESS };
+  }
+
+  #readClock(clock: number): bigint {
+    if (clock === REALTIME) return BigInt(Date.now()) * 1_000_000n;
+    return process.hrtime.bigint() + this.#sleptNs;
   }
 
   #read(file: number, vectors: number, count: number, at: number): number {
@@ -213,10 +291,6 @@ function readVector(view: DataView, vectors: number, index: number): Uint8Array 
   const at = (vectors >>> 0) + index * 8;
   // Both throw a RangeError for addresses outside the memory, which ends the guest like a trap.
   return new Uint8Array(view.buffer, view.getUint32(at, true), view.getUint32(at + 4, true));
-}
-
-function readClock(clock: number): bigint {
-  return clock === 0 ? BigInt(Date.now()) * 1_000_000n : process.hrtime.bigint();
 }
 
 function join(parts: readonly Uint8Array[], bytes: number): Uint8Array<ArrayBuffer> {

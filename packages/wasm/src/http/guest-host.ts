@@ -3,14 +3,17 @@ import { GuestError } from "../errors.ts";
 import type { FieldList } from "./field-list.ts";
 import { checkFieldName, checkFieldValue, checkMethod, isUnchangeable } from "./field-rules.ts";
 import type { GuestMemory } from "./guest-memory.ts";
-import type { GuestEnvironment, GuestMessages } from "./guest-messages.ts";
-import { BodyKind, Feature, FieldKind } from "./http-abi.ts";
+import type { BodyPart, GuestEnvironment, GuestMessages } from "./guest-messages.ts";
+import { BodyKind, Feature, FieldKind, LogLevel } from "./http-abi.ts";
 
 /** Units of a call; those that work on fields cost more. */
 const CALL_UNITS = 100;
 const FIELD_UNITS = 500;
 /** Host calls are settled with the guest's own fuel each time they have used so much. */
 const SETTLE_UNITS = 4_096;
+/** The start of an instance may cost as much as so many calls: the runtime of Go needs two to four of the default. */
+const START_FACTOR = 20;
+const FUEL_MAX = 2_147_483_647;
 const LOG_BYTES_MAX = 4_096;
 const URI_BYTES_MAX = 16_384;
 const URI = /^[\x21-\x7e]+$/;
@@ -19,6 +22,7 @@ const BODY_FIELDS = ["content-encoding", "content-md5", "content-digest", "diges
 const SUPPORTED_FEATURES = Feature.BufferRequest | Feature.BufferResponse;
 const END_OF_BODY = 1n << 32n;
 const NO_BYTES = new Uint8Array(0);
+const END_PART: BodyPart = { bytes: NO_BYTES, isLast: true };
 const UTF8 = new TextDecoder();
 
 /** A field that a guest changes: kind, then place and length of its name and of its value in the memory. */
@@ -32,11 +36,15 @@ export class GuestHost {
   #memory!: GuestMemory;
   #fuel!: WebAssembly.Global;
   #units = 0;
+  /** Fuel of the current call. */
+  #granted = 0;
   #phase: Phase = "idle";
   #messages: GuestMessages | undefined;
   #ownFeatures = 0;
   #features = 0;
   #ignoredFields = 0;
+  /** A line of standard output that has not ended: one character for each byte. */
+  #printed = "";
   readonly #read: [BodyCursor | undefined, BodyCursor | undefined] = [undefined, undefined];
   readonly #written: [WrittenBody | undefined, WrittenBody | undefined] = [undefined, undefined];
 
@@ -67,7 +75,7 @@ export class GuestHost {
   }
 
   get fuelUsed(): number {
-    return this.#environment.fuelPerCall - Math.max(this.#fuel.value - this.#units, 0);
+    return this.#granted - Math.max(this.#fuel.value - this.#units, 0);
   }
 
   get isFuelSpent(): boolean {
@@ -76,7 +84,7 @@ export class GuestHost {
 
   beginStart(): void {
     this.#phase = "start";
-    this.#refuel();
+    this.#refuel(START_FACTOR);
   }
 
   /** Features that were enabled during the start apply to all requests. */
@@ -109,6 +117,26 @@ export class GuestHost {
 
   log(level: number, text: string): void {
     this.#environment.log(level, text.slice(0, LOG_BYTES_MAX));
+  }
+
+  /** Standard output and error: logged at debug, line by line. */
+  print(bytes: Uint8Array): void {
+    if (!this.#environment.isLogged(LogLevel.Debug)) return;
+    this.#printed += Buffer.from(bytes).toString("latin1");
+    for (let end = this.#printed.indexOf("\n"); end !== -1; end = this.#printed.indexOf("\n"))
+      this.#logPrinted(end, 1);
+    while (this.#printed.length >= LOG_BYTES_MAX) this.#logPrinted(LOG_BYTES_MAX, 0);
+  }
+
+  /** Logs a line that has no end yet. */
+  flushPrinted(): void {
+    if (this.#printed !== "") this.#logPrinted(this.#printed.length, 0);
+  }
+
+  #logPrinted(end: number, gap: number): void {
+    const line = Buffer.from(this.#printed.slice(0, end), "latin1");
+    this.#printed = this.#printed.slice(end + gap);
+    this.log(LogLevel.Debug, UTF8.decode(line));
   }
 
   /** Pays for the work of a host function. Throws if the fuel is spent. */
@@ -260,30 +288,34 @@ export class GuestHost {
     if (kind !== BodyKind.Request && kind !== BodyKind.Response) throw unknownKind("body", kind);
     // Checked before the body is there, which may take long.
     this.#memory.view(at, limit);
-    const cursor = this.#read[kind];
-    if (cursor !== undefined) return this.#passBody(cursor, at, limit);
-    const content = this.#openContent(kind);
-    if (!(content instanceof Promise))
-      return this.#passBody((this.#read[kind] = new BodyCursor(content)), at, limit);
-    return content.then((bytes) =>
-      this.#passBody((this.#read[kind] = new BodyCursor(bytes)), at, limit),
-    );
+    const cursor = (this.#read[kind] ??= new BodyCursor());
+    const missing = (limit >>> 0) - cursor.size;
+    if (missing <= 0 || cursor.isComplete) return this.#passBody(cursor, at, limit);
+    const part = this.#readPart(kind, missing);
+    if (!(part instanceof Promise)) {
+      cursor.push(part);
+      return this.#passBody(cursor, at, limit);
+    }
+    return part.then((arrived) => {
+      cursor.push(arrived);
+      return this.#passBody(cursor, at, limit);
+    });
   }
 
-  #openContent(kind: number): Uint8Array | Promise<Uint8Array> {
+  #readPart(kind: number, bytesMin: number): BodyPart | Promise<BodyPart> {
     const messages = this.#open();
-    if (kind === BodyKind.Request) {
-      // The request has left by now: a body that was not read before is gone.
-      return this.#phase === "request" ? messages.readRequestBody() : NO_BYTES;
-    }
-    return this.#phase === "response" ? messages.readResponseBody() : NO_BYTES;
+    // The request has left by now: what was not read before is gone.
+    if (kind === BodyKind.Request)
+      return this.#phase === "request" ? messages.readRequestBody(bytesMin) : END_PART;
+    const bytes = this.#phase === "response" ? messages.readResponseBody() : NO_BYTES;
+    return { bytes, isLast: true };
   }
 
   #passBody(cursor: BodyCursor, at: number, limit: number): bigint {
-    const bytes = cursor.take(limit >>> 0);
-    this.charge(bytes.length / 16);
-    this.#memory.view(at, bytes.length).set(bytes);
-    return BigInt(bytes.length) | (cursor.isAtEnd ? END_OF_BODY : 0n);
+    const size = Math.min(cursor.size, limit >>> 0);
+    this.charge(size / 16);
+    cursor.take(this.#memory.view(at, size));
+    return BigInt(size) | (cursor.isAtEnd ? END_OF_BODY : 0n);
   }
 
   #openBody(kind: number): WrittenBody {
@@ -356,9 +388,10 @@ export class GuestHost {
     return this.#memory.writeText(text, at, limit);
   }
 
-  #refuel(): void {
+  #refuel(factor = 1): void {
     this.#units = 0;
-    this.#fuel.value = this.#environment.fuelPerCall;
+    this.#granted = Math.min(this.#environment.fuelPerCall * factor, FUEL_MAX);
+    this.#fuel.value = this.#granted;
   }
 
   #clear(): void {
@@ -372,21 +405,38 @@ export class GuestHost {
 
 /** A body that is read in pieces. */
 class BodyCursor {
-  readonly #bytes: Uint8Array;
+  #parts: Uint8Array[] = [];
+  /** Offset in the first part. */
   #at = 0;
-
-  constructor(bytes: Uint8Array) {
-    this.#bytes = bytes;
-  }
+  /** Bytes that have arrived and have not been taken. */
+  size = 0;
+  /** No part follows those that have arrived. */
+  isComplete = false;
 
   get isAtEnd(): boolean {
-    return this.#at === this.#bytes.length;
+    return this.isComplete && this.size === 0;
   }
 
-  take(bytesMax: number): Uint8Array {
-    const piece = this.#bytes.subarray(this.#at, this.#at + bytesMax);
-    this.#at += piece.length;
-    return piece;
+  push({ bytes, isLast }: BodyPart): void {
+    this.isComplete = isLast;
+    this.size += bytes.length;
+    if (bytes.length > 0) this.#parts.push(bytes);
+  }
+
+  /** Fills `target`, which is not larger than `size`. */
+  take(target: Uint8Array): void {
+    let done = 0;
+    while (done < target.length) {
+      const [part] = this.#parts as [Uint8Array];
+      const piece = part.subarray(this.#at, this.#at + target.length - done);
+      target.set(piece, done);
+      done += piece.length;
+      this.#at += piece.length;
+      if (this.#at < part.length) break;
+      this.#parts.shift();
+      this.#at = 0;
+    }
+    this.size -= done;
   }
 }
 

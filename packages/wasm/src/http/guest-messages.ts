@@ -16,13 +16,22 @@ export interface GuestMessages {
   /** Opened when the guest first reads or changes a field. */
   readonly requestFields: FieldList;
   readonly responseFields: FieldList;
-  /** The whole body, for `read_body`. A rejection ends the guest. */
-  readRequestBody(): Uint8Array | Promise<Uint8Array>;
+  /**
+   * The next part of the body, for `read_body`: of `bytesMin` bytes or more, or up to its end. Not called again after the
+   * last one. A rejection ends the guest.
+   */
+  readRequestBody(bytesMin: number): BodyPart | Promise<BodyPart>;
   /** The whole body that the guest has asked to buffer; empty if it has not. */
   readResponseBody(): Uint8Array;
   /** Maximum number of bytes that the guest may write. */
   readonly requestBodyBytesMax: number;
   readonly responseBodyBytesMax: number;
+}
+
+/** A part of a body. The guest reads the bytes later. */
+export interface BodyPart {
+  readonly bytes: Uint8Array;
+  readonly isLast: boolean;
 }
 
 /** Environment of the instances of a guest. */

@@ -6,10 +6,10 @@ import { WASI_MODULE } from "../module/abi.ts";
 import { GuestHost } from "./guest-host.ts";
 import { GuestMemory } from "./guest-memory.ts";
 import type { GuestEnvironment, GuestMessages, GuestVerdict } from "./guest-messages.ts";
-import { HANDLER_MODULE, LogLevel, READ_BODY } from "./http-abi.ts";
+import { HANDLER_MODULE, READ_BODY } from "./http-abi.ts";
 import type { HttpModule } from "./http-module.ts";
 
-/** An instance with more memory is not kept for the next request. */
+/** An instance with more memory is not kept for the next request, unless it needs half as much to start. */
 const KEPT_MEMORY_BYTES_MAX = 8 * 1024 * 1024;
 /** Units of a call of a WASI function. */
 const WASI_UNITS = 200;
@@ -36,13 +36,14 @@ export class HttpGuest {
   readonly #handleRequest: Handler<[], bigint>;
   readonly #handleResponse: Handler<[number, number], void>;
   #isBroken = false;
+  readonly #keptBytesMax: number;
 
   /** Creates an instance and runs its start functions. Throws a GuestError. */
   constructor(module: HttpModule, environment: GuestEnvironment) {
     const host = new GuestHost(environment);
     this.#host = host;
     const wasi = new Wasi(0, {
-      onText: (bytes) => host.log(LogLevel.Debug, Buffer.from(bytes).toString()),
+      onText: (bytes) => host.print(bytes),
       charge: (units) => host.charge(units),
     });
     const exports = instantiate(module, host, wasi);
@@ -56,11 +57,12 @@ export class HttpGuest {
       ? WebAssembly.promising(exports.handle_response)
       : exports.handle_response;
     this.#start(exports);
+    this.#keptBytesMax = Math.max(KEPT_MEMORY_BYTES_MAX, this.#memory.byteLength * 2);
   }
 
   /** True if the instance can serve another request. */
   get isReusable(): boolean {
-    return !this.#isBroken && this.#memory.byteLength <= KEPT_MEMORY_BYTES_MAX;
+    return !this.#isBroken && this.#memory.byteLength <= this.#keptBytesMax;
   }
 
   /** Bytes of its linear memory. */
@@ -132,6 +134,7 @@ export class HttpGuest {
   #finish<Returned, Result>(returned: Returned, read: (returned: Returned) => Result): Result {
     try {
       this.#host.settleFuel();
+      this.#host.flushPrinted();
       return read(returned);
     } catch (error) {
       throw this.#fail(error);
@@ -148,11 +151,14 @@ export class HttpGuest {
     } catch (error) {
       if (!(error instanceof GuestExit) || error.exitCode !== 0) throw this.#fail(error);
     }
+    this.#host.flushPrinted();
     this.#host.endStart();
   }
 
   #fail(error: unknown): GuestError {
     this.#isBroken = true;
+    // A runtime writes there why it gives up.
+    this.#host.flushPrinted();
     if (error instanceof GuestError) return error;
     if (this.#host.isFuelSpent)
       return new GuestError("fuel-limit", "The guest used all of its fuel.");

@@ -2,7 +2,7 @@
 export { GuestError, type GuestErrorCode } from "../errors.ts";
 export { FieldList } from "./field-list.ts";
 export { GuestInstances, GuestMemoryBudget } from "./guest-instances.ts";
-export type { GuestEnvironment, GuestMessages, GuestVerdict } from "./guest-messages.ts";
+export type { BodyPart, GuestEnvironment, GuestMessages, GuestVerdict } from "./guest-messages.ts";
 export { Feature, LogLevel } from "./http-abi.ts";
 export { HttpGuest } from "./http-guest.ts";
 export { GUEST_MODULE_BYTES_MAX, type HttpModule, compileHttpModule } from "./http-module.ts";

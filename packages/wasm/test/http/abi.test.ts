@@ -219,12 +219,29 @@ test("a body is read in pieces; the end is reported with the last one", async ()
     (i64.const 1)`;
   for (const arrives of [(bytes: Buffer) => bytes, (bytes: Buffer) => Promise.resolve(bytes)]) {
     const messages = new TestMessages();
-    messages.requestBody = arrives(Buffer.from("request body"));
+    messages.requestBody = [arrives(Buffer.from("request body"))];
     const guest = createGuest(writeGuest({ readsBody: true, request }));
     assert.deepEqual(await guest.handleRequest(messages), { next: true, context: 0 });
     assert.equal(String(guest.requestBody), " bodyb");
     assert.equal(guest.responseBody, undefined);
   }
+});
+
+test("no more of a body is asked for than the guest reads", async () => {
+  const messages = new TestMessages();
+  messages.requestBody = ["abc", "defghi", "jk"].map((text) => Buffer.from(text));
+  const read = (limit: number) =>
+    `(call $read_body (i32.const 0) (i32.const 256) (i32.const ${limit}))`;
+  const request = `
+    (if (i64.ne ${read(2)} (i64.const 2)) (then unreachable))
+    (if (i64.ne ${read(1)} (i64.const 1)) (then unreachable))
+    (if (i64.ne ${read(6)} (i64.const 6)) (then unreachable))
+    (call $set_header_value (i32.const 1) (i32.const 0) (i32.const 8) (i32.const 256) (i32.const 6))
+    (i64.const 1)`;
+  await createGuest(writeGuest({ readsBody: true, data, request })).handleRequest(messages);
+  assert.deepEqual(messages.asked, [2, 6]);
+  assert.deepEqual(messages.responseFields.listValues("x-result"), ["defghi"]);
+  assert.equal(messages.requestBody.length, 1);
 });
 
 test("a response body is read and replaced; without a body nothing is read", async () => {

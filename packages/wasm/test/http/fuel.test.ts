@@ -89,6 +89,22 @@ test("start functions are charged as well", () => {
     assert.throws(() => createGuest(writeGuest({ more })), { code: "fuel-limit" });
 });
 
+test("a start may cost as much as twenty calls, and calls have their own fuel after it", () => {
+  const environment = new TestEnvironment();
+  const spin = (rounds: number) => `(local $i i32) (local.set $i (i32.const ${rounds}))
+    (loop $l (br_if $l (local.tee $i (i32.sub (local.get $i) (i32.const 1)))))`;
+  // Five instructions a round.
+  const guest = createGuest(
+    writeGuest({ more: `(func (export "_start") ${spin(10_000_000)})` }),
+    environment,
+  );
+  assert.ok(guest.fuelUsed > 50_000_000, String(guest.fuelUsed));
+  guest.handleRequest(new TestMessages());
+  assert.ok(guest.fuelUsed < 1_000, String(guest.fuelUsed));
+  const more = `(func (export "_start") ${spin(20_100_000)})`;
+  assert.throws(() => createGuest(writeGuest({ more }), environment), { code: "fuel-limit" });
+});
+
 test("a length that is negative as a signed number pays nothing back", () => {
   const environment = new TestEnvironment();
   environment.fuelPerCall = FUEL;

@@ -142,6 +142,16 @@ test("memory grows to 16 MiB and no further, and a large instance is not kept", 
   assert.equal(guest.isReusable, false);
 });
 
+test("an instance that needs much memory to start may grow to twice of it", () => {
+  const guest = createGuest(
+    writeGuest({ memory: "100", request: "(drop (memory.grow (i32.const 60))) (i64.const 1)" }),
+  );
+  guest.handleRequest(new TestMessages());
+  assert.equal(guest.isReusable, true);
+  guest.handleRequest(new TestMessages());
+  assert.equal(guest.isReusable, false);
+});
+
 test("a memory that has grown is read and written where it is", () => {
   const guest = createGuest(
     writeGuest({
@@ -212,7 +222,7 @@ test("a body that is lost ends the guest that waits for it", async () => {
     }),
   );
   const messages = new TestMessages();
-  messages.requestBody = Promise.reject(new Error("the client has left"));
+  messages.requestBody = [Promise.reject(new Error("the client has left"))];
   await assert.rejects(async () => guest.handleRequest(messages), /the client has left/);
   assert.equal(guest.isReusable, false);
 });

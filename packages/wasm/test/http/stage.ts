@@ -1,6 +1,7 @@
 // A server's side of HTTP guests for tests, and guests from their text form.
 import { assemble } from "@platform/testing/guests";
 import {
+  type BodyPart,
   FieldList,
   type GuestEnvironment,
   type GuestMessages,
@@ -21,13 +22,20 @@ export class TestMessages implements GuestMessages {
     ["x-one", "b"],
   ]);
   responseFields = new FieldList([["Content-Type", "text/plain"]]);
-  requestBody: Uint8Array | Promise<Uint8Array> = Buffer.from("request body");
+  /** The parts of the request body, in their order. */
+  requestBody: (Uint8Array | Promise<Uint8Array>)[] = [Buffer.from("request body")];
+  /** How many bytes the guest has asked for, each time. */
+  readonly asked: number[] = [];
   responseBody: Uint8Array = Buffer.from("response body");
   requestBodyBytesMax = 1_000;
   responseBodyBytesMax = 1_000;
 
-  readRequestBody(): Uint8Array | Promise<Uint8Array> {
-    return this.requestBody;
+  readRequestBody(bytesMin: number): BodyPart | Promise<BodyPart> {
+    this.asked.push(bytesMin);
+    const [part = new Uint8Array(0)] = this.requestBody.splice(0, 1);
+    const isLast = this.requestBody.length === 0;
+    if (part instanceof Promise) return part.then((bytes) => ({ bytes, isLast }));
+    return { bytes: part, isLast };
   }
 
   readResponseBody(): Uint8Array {

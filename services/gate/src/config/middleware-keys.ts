@@ -16,7 +16,7 @@ export const middlewareKeys = {
     },
   ),
   middleware_fuel: bound(
-    "Instructions that a call of WebAssembly middleware may execute; then it is ended, and the request gets 502.",
+    "Instructions that a call of WebAssembly middleware may execute; then it is ended, and the request gets 502. Starting an instance may take 20 times as many.",
     { default: GUEST_LIMITS_DEFAULT.fuelPerCall, min: 1_000, max: 1_000_000_000 },
   ),
   registry: key(unset(serviceUrl()), {

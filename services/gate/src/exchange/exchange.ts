@@ -43,6 +43,15 @@ export interface Recording extends HeadCopy {
   takeResponse(head: ResponseHead, hasContent: boolean): ContentFilter;
 }
 
+/** A request as its guest got it. */
+export interface OriginalRequest {
+  readonly method: string;
+  readonly target: string;
+  readonly fields: [name: string, value: string][];
+  /** The client's body if the guest has replaced it. */
+  readonly body: Buffer | undefined;
+}
+
 /** The WebAssembly guests of one request; created by their step. */
 export interface ExchangeGuests {
   /** The guests that the request passes, for the access log. */
@@ -53,6 +62,8 @@ export interface ExchangeGuests {
   readonly cacheScope: string;
   /** Set-Cookie for the client; undefined if it needs none. */
   readonly cookie: string | undefined;
+  /** The request before a guest changed it, on routes that record; undefined if none has. */
+  readonly original: OriginalRequest | undefined;
   /** Returns filters for the upstream's response, or answers instead of it. */
   filterResponse(draft: ResponseDraft): readonly ContentFilter[];
   /** Sends a response of the gateway past the guests, now or later; false if it does not pass them. */

@@ -9,7 +9,7 @@ const OPEN_MS_MAX = 30_000;
  * The circuit of one module on one worker.
  *
  * ```text
- *   closed --5 failures in 10 s--> open 1 s --> trial --success--> closed
+ *   closed --5 failures in 10 s, or a failed start--> open 1 s --> trial --success--> closed
  *                                     ^----failure, twice as long, at most 30 s
  * ```
  */
@@ -44,6 +44,12 @@ export class GuestBreaker {
     this.#failures = this.#failures.filter((atMs) => nowMs - atMs < WINDOW_MS);
     this.#failures.push(nowMs);
     if (this.#failures.length >= FAILURES_MAX) this.#open(nowMs, OPEN_MS_MIN);
+  }
+
+  /** An instance could not be created. Starts may cost more than calls, and the next one would end alike: opens at once. */
+  noteFailedStart(): void {
+    if (this.#openMs > 0) this.noteFailure();
+    else this.#open(this.#readNowMs(), OPEN_MS_MIN);
   }
 
   #open(nowMs: number, openMs: number): void {

@@ -55,10 +55,12 @@ export class GuestBinding {
 
   /** Creates the first instance of a guest that is registered. */
   warm(): void {
+    const runtime = this.find();
     try {
-      this.find()?.instances.warm();
+      runtime?.instances.warm();
     } catch {
-      // The first request fails with the reason.
+      // The first request after a while fails with the reason.
+      runtime?.breaker.noteFailedStart();
     }
   }
 

@@ -1,9 +1,20 @@
 // The guests of one request: calls them, gives their changes to the exchange, and answers when they fail.
 import type { Answer, ContentFilter, RequestEnd, ResponseDraft } from "@platform/http1";
 import { PlatformError } from "@platform/kernel/errors";
-import { Feature, GuestError, type GuestVerdict, type HttpGuest } from "@platform/wasm/http";
+import {
+  type BodyPart,
+  Feature,
+  GuestError,
+  type GuestVerdict,
+  type HttpGuest,
+} from "@platform/wasm/http";
 import { answerError, answerWith } from "../exchange/answers.ts";
-import type { CompiledRoute, ExchangeGuests, GateExchange } from "../exchange/exchange.ts";
+import type {
+  CompiledRoute,
+  ExchangeGuests,
+  GateExchange,
+  OriginalRequest,
+} from "../exchange/exchange.ts";
 import type { GuestOutcome } from "../shared-state/index.ts";
 import type { BodyBudget } from "./body-budget.ts";
 import { outcomeOf } from "./guest-counts.ts";
@@ -28,6 +39,8 @@ interface Held {
 }
 
 const NO_BYTES = Buffer.alloc(0);
+/** Memory that is claimed before a part of a body of unknown length. */
+const CLAIMED_BYTES = 65_536;
 const SERVER_FIELD = /^(?:connection|content[-_]length|date|transfer[-_]encoding)$/i;
 const EVENT_STREAM = /^text\/event-stream\b/i;
 
@@ -59,6 +72,7 @@ export class RequestGuests implements ExchangeGuests {
   #rejectBody: ((error: Error) => void) | undefined;
   #usedMs = 0;
   #callMs = 0;
+  #original: OriginalRequest | undefined;
 
   constructor(
     exchange: GateExchange,
@@ -71,7 +85,9 @@ export class RequestGuests implements ExchangeGuests {
     this.#route = route;
     this.#parts = parts;
     this.#chosen = guests.choose(exchange);
-    this.#messages = new RequestMessages(exchange, route, guests.fields, () => this.#readBody());
+    this.#messages = new RequestMessages(exchange, route, guests.fields, (bytesMin) =>
+      this.#readPart(bytesMin),
+    );
   }
 
   get names(): string {
@@ -94,6 +110,10 @@ export class RequestGuests implements ExchangeGuests {
 
   get cookie(): string | undefined {
     return this.#chosen.cookie;
+  }
+
+  get original(): OriginalRequest | undefined {
+    return this.#original;
   }
 
   /** Calls `handle_request`; true if the request continues. */
@@ -192,7 +212,7 @@ export class RequestGuests implements ExchangeGuests {
       if (isReplaced && binding.find() !== runtime)
         return this.#withInstance(binding, work, refuse);
       const fault = describeFault(error);
-      if (fault.isOfGuest) this.#note(runtime, outcomeOf(toGuestError(error).code), 0);
+      if (fault.isOfGuest) this.#noteFailedStart(runtime, outcomeOf(toGuestError(error).code));
       return refuse(fault);
     };
     try {
@@ -237,6 +257,9 @@ export class RequestGuests implements ExchangeGuests {
     }
     const { guest } = held;
     const body = guest.requestBody;
+    const isRecorded = this.#route.spec.steps.record !== undefined;
+    if (isRecorded && (body !== undefined || this.#messages.isRequestChanged))
+      this.#original = { ...this.#messages.describeOriginal(), body: undefined };
     try {
       this.#messages.applyRequest(this.#route.spec);
     } catch (error) {
@@ -252,15 +275,22 @@ export class RequestGuests implements ExchangeGuests {
     const exchange = this.#exchange;
     const replace = (): boolean => {
       if (this.#isGone) return false;
+      if (this.#original !== undefined)
+        this.#original = { ...this.#original, body: exchange.collected ?? NO_BYTES };
       exchange.replaceBody(body);
       return true;
     };
-    const collected = this.#readBody();
-    if (!(collected instanceof Promise)) return replace();
-    return collected.then(replace, () => {
-      if (!this.#isGone && this.#isBodyTooLarge) this.#answerFault(refuseBody(this.#bodyBytesMax));
+    if (exchange.collected !== null) return replace();
+    const refuse = (error: unknown): boolean => {
+      if (this.#isGone || exchange.answered) return false;
+      const { bodyBytesMax } = this.#route.spec;
+      this.#answerFault(this.#isBodyTooLarge ? refuseBody(bodyBytesMax) : describeFault(error));
       return false;
-    });
+    };
+    // What was not read is of no use, but the client sends it.
+    const rest = attempt(() => this.#readPart(Number.MAX_SAFE_INTEGER));
+    if ("error" in rest) return refuse(rest.error);
+    return rest.value instanceof Promise ? rest.value.then(replace, refuse) : replace();
   }
 
   // The guest has answered: the response guest, if it is another one, gets this answer.
@@ -434,6 +464,12 @@ export class RequestGuests implements ExchangeGuests {
     this.#parts.registry.noteCall();
   }
 
+  #noteFailedStart({ counts, breaker }: GuestRuntime, outcome: GuestOutcome): void {
+    breaker.noteFailedStart();
+    counts.add(outcome, 0, 0);
+    this.#parts.registry.noteCall();
+  }
+
   #release(): false {
     const held = this.#held;
     this.#held = undefined;
@@ -450,32 +486,34 @@ export class RequestGuests implements ExchangeGuests {
     this.#bodyBytes += bytes;
   }
 
-  #readBody(): Uint8Array | Promise<Uint8Array> {
+  #readPart(bytesMin: number): BodyPart | Promise<BodyPart> {
     const exchange = this.#exchange;
     const { head, collected } = exchange;
-    if (collected !== null) return collected;
-    const { timeouts } = this.#route.spec;
-    this.#claim(head.contentLength);
+    if (collected !== null) return { bytes: collected, isLast: true };
+    // A part without a known length is paid for when it is there, but for its first bytes.
+    const expected = head.contentLength > 0 ? head.contentLength - this.#bodyBytes : CLAIMED_BYTES;
+    const claimed = Math.min(bytesMin, Math.max(expected, 0));
+    this.#claim(claimed);
     exchange.bodyBytesMax = this.#bodyBytesMax;
-    exchange.bodyIdleMs = timeouts.idleMs;
-    const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
-    let now: Uint8Array | undefined;
+    exchange.bodyIdleMs = this.#route.spec.timeouts.idleMs;
+    const { promise, resolve, reject } = Promise.withResolvers<BodyPart>();
+    let now: BodyPart | undefined;
     this.#rejectBody = reject;
-    exchange.readBody(this.#bodyBytesMax, (_exchange, outcome, body) => {
+    exchange.readBodyPart(bytesMin, (_exchange, outcome, bytes) => {
       this.#rejectBody = undefined;
-      if (outcome !== "complete") {
+      if (outcome === "too-large" || outcome === "aborted") {
         this.#isBodyTooLarge = outcome === "too-large";
         reject(new GuestError("trapped", `The request body is not available: ${outcome}`));
         return;
       }
       try {
-        if (head.contentLength === 0) this.#claim(body.length);
+        this.#claim(bytes.length - claimed);
       } catch (error) {
         reject(error);
         return;
       }
-      now = body;
-      resolve(body);
+      now = { bytes, isLast: outcome === "complete" };
+      resolve(now);
     });
     return now ?? promise;
   }

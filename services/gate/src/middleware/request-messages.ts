@@ -1,8 +1,8 @@
 // The request and the response of one exchange for its guests.
 import { HeadChangeError, isIdempotent, type ResponseDraft } from "@platform/http1";
-import { FieldList, GuestError, type GuestMessages } from "@platform/wasm/http";
+import { type BodyPart, FieldList, GuestError, type GuestMessages } from "@platform/wasm/http";
 import { readMethod } from "../exchange/answers.ts";
-import type { CompiledRoute, GateExchange } from "../exchange/exchange.ts";
+import type { CompiledRoute, GateExchange, OriginalRequest } from "../exchange/exchange.ts";
 import { PathScan } from "../exchange/path-scan.ts";
 import type { RouteSpec } from "../shared-state/index.ts";
 import type { RequestFields } from "./request-fields.ts";
@@ -22,7 +22,7 @@ export class RequestMessages implements GuestMessages {
   status = 200;
   readonly #exchange: GateExchange;
   readonly #fields: RequestFields;
-  readonly #readBody: () => Uint8Array | Promise<Uint8Array>;
+  readonly #readBody: (bytesMin: number) => BodyPart | Promise<BodyPart>;
   #method: string | undefined;
   #uri: string | undefined;
   #requestFields: FieldList | undefined;
@@ -33,7 +33,7 @@ export class RequestMessages implements GuestMessages {
     exchange: GateExchange,
     { spec }: Pick<CompiledRoute, "spec">,
     fields: RequestFields,
-    readBody: () => Uint8Array | Promise<Uint8Array>,
+    readBody: (bytesMin: number) => BodyPart | Promise<BodyPart>,
   ) {
     this.#exchange = exchange;
     this.#fields = fields;
@@ -51,11 +51,7 @@ export class RequestMessages implements GuestMessages {
   }
 
   get uri(): string {
-    if (this.#uri !== undefined) return this.#uri;
-    const { head, forwardPath } = this.#exchange;
-    const path = forwardPath ?? (head.pathString() || "/");
-    const query = head.queryString();
-    return query === undefined ? path : `${path}?${query}`;
+    return this.#uri ?? this.#readTarget();
   }
 
   set uri(uri: string) {
@@ -77,8 +73,8 @@ export class RequestMessages implements GuestMessages {
     return (this.#responseFields ??= new FieldList());
   }
 
-  readRequestBody(): Uint8Array | Promise<Uint8Array> {
-    return this.#readBody();
+  readRequestBody(bytesMin: number): BodyPart | Promise<BodyPart> {
+    return this.#readBody(bytesMin);
   }
 
   readResponseBody(): Uint8Array {
@@ -92,14 +88,28 @@ export class RequestMessages implements GuestMessages {
     return set;
   }
 
+  /** The guest has changed something else than the body. */
+  get isRequestChanged(): boolean {
+    return (
+      this.#requestFields?.isChanged === true ||
+      this.#method !== undefined ||
+      this.#uri !== undefined
+    );
+  }
+
+  /** The head of the request as the guest got it; before `applyRequest`. */
+  describeOriginal(): Omit<OriginalRequest, "body"> {
+    return {
+      method: readMethod(this.#exchange),
+      target: this.#readTarget(),
+      fields: this.#fields.open(this.#exchange).list(),
+    };
+  }
+
   /** Gives the request that the guest has changed to the exchange. Throws `invalid-result` if it cannot be forwarded. */
   applyRequest(spec: RouteSpec): void {
     const exchange = this.#exchange;
-    const isChanged =
-      this.#requestFields?.isChanged === true ||
-      this.#method !== undefined ||
-      this.#uri !== undefined;
-    if (!isChanged) return;
+    if (!this.isRequestChanged) return;
     const fields = this.#fields.close(exchange, this.requestFields);
     const path = this.#uri === undefined ? exchange.forwardPath : checkUri(this.#uri, spec);
     const target = this.#uri ?? exchange.head.targetString();
@@ -142,6 +152,13 @@ export class RequestMessages implements GuestMessages {
       draft.hasContent = !isHead && this.status !== 204 && this.status !== 304;
     }
     if (body !== undefined) draft.contentLength = body.length;
+  }
+
+  #readTarget(): string {
+    const { head, forwardPath } = this.#exchange;
+    const path = forwardPath ?? (head.pathString() || "/");
+    const query = head.queryString();
+    return query === undefined ? path : `${path}?${query}`;
   }
 
   // Metrics keep the client's method; the log shows what the upstream got.

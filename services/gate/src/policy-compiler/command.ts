@@ -8,7 +8,7 @@ import type {
   PolicyTestOptions,
 } from "../config/policy-options.ts";
 import { readLogLines } from "../recording/log-lines.ts";
-import { readRecordedExchange } from "../recording/recorded-exchange.ts";
+import { readRecordedExchange, restoreOriginal } from "../recording/recorded-exchange.ts";
 import { RecordedMessages } from "../recording/recorded-messages.ts";
 import { RECORDED_LINE_BYTES_MAX } from "../recording/recording-log.ts";
 import { GUEST_LIMITS_DEFAULT, type PolicyRule } from "../shared-state/index.ts";
@@ -84,8 +84,9 @@ async function testPolicy(
   });
   const result: PolicyTestResult = { requests: 0, denied: 0, shown: [] };
   for await (const { number, text } of readLogLines(log, RECORDED_LINE_BYTES_MAX)) {
-    const recorded = text === undefined ? undefined : readRecordedExchange(text);
-    if (recorded === undefined) continue;
+    const line = text === undefined ? undefined : readRecordedExchange(text);
+    if (line === undefined) continue;
+    const recorded = restoreOriginal(line);
     result.requests++;
     const verdict = await guest.handleRequest(RecordedMessages.forRequest(recorded));
     guest.endRequest();

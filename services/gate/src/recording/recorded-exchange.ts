@@ -19,16 +19,19 @@ const bodySchema = z.union([
   }),
 ]);
 
+const requestSchema = z.object({
+  method: z.string().regex(/^(?!CONNECT$)[!#$%&'*+.^_`|~0-9A-Za-z-]+$/),
+  target: z.string().startsWith("/"),
+  headers: fieldsSchema,
+  body: bodySchema,
+});
+
 const lineSchema = z.object({
   timestamp: z.string(),
   latency_ms: z.number(),
   upstream_ms: z.number(),
-  request: z.object({
-    method: z.string().regex(/^(?!CONNECT$)[!#$%&'*+.^_`|~0-9A-Za-z-]+$/),
-    target: z.string().startsWith("/"),
-    headers: fieldsSchema,
-    body: bodySchema,
-  }),
+  request: requestSchema,
+  original: requestSchema.partial({ body: true }).optional(),
   response: z.object({
     status: z.int().min(200).max(999),
     headers: fieldsSchema,
@@ -46,7 +49,10 @@ export type RecordedBody = z.output<typeof bodySchema>;
 /** Header fields in the order of the message. */
 export type RecordedFields = z.output<typeof fieldsSchema>;
 
-/** Fields of a recording that replaying uses; lines have those of the access log as well. */
+/**
+ * Fields of a recording that replaying uses; lines have those of the access log as well. `request` is what the upstream
+ * received; `original` is what a guest of the gateway received, if it has changed it: without a body if that is the same.
+ */
 export type RecordedExchange = z.output<typeof lineSchema>;
 
 /** Reads a line; undefined if it is not one of a recording. */
@@ -56,4 +62,12 @@ export function readRecordedExchange(line: string): RecordedExchange | undefined
   } catch {
     return undefined;
   }
+}
+
+/** An exchange with the request that guests and policies of the gateway received, in the place of the upstream's. */
+export function restoreOriginal(recorded: RecordedExchange): RecordedExchange {
+  const { request, original } = recorded;
+  if (original === undefined) return recorded;
+  const { body = request.body } = original;
+  return { ...recorded, request: { ...original, body } };
 }

@@ -1,5 +1,5 @@
 // Recorded exchanges for guests that run outside of a gateway: no request is sent.
-import { FieldList, type GuestMessages } from "@platform/wasm/http";
+import { type BodyPart, FieldList, type GuestMessages } from "@platform/wasm/http";
 import type { RecordedBody, RecordedExchange } from "./recorded-exchange.ts";
 
 const BODY_BYTES_MAX = 8 * 1024 * 1024;
@@ -41,8 +41,8 @@ export class RecordedMessages implements GuestMessages {
     this.#isBuffered = true;
   }
 
-  readRequestBody(): Uint8Array {
-    return this.#requestBody;
+  readRequestBody(): BodyPart {
+    return { bytes: this.#requestBody, isLast: true };
   }
 
   readResponseBody(): Uint8Array {

@@ -18,6 +18,15 @@ interface CopiedMessage {
   body: BodyCopy;
 }
 
+/** The request before a guest changed it. */
+interface CopiedOriginal {
+  method: string;
+  target: string;
+  fields: RecordedFields;
+  /** Undefined if the guest has not replaced it. */
+  body: BodyCopy | undefined;
+}
+
 /** An exchange that was copied completely. */
 export interface CopiedExchange {
   /** Fields of the access log. */
@@ -26,6 +35,7 @@ export interface CopiedExchange {
   target: string;
   status: number;
   request: CopiedMessage;
+  original: CopiedOriginal | undefined;
   response: CopiedMessage;
 }
 
@@ -62,14 +72,17 @@ export class RecordingLog {
   }
 
   async #write(exchange: CopiedExchange, redactor: Redactor, bytesMax: number): Promise<void> {
-    const { line, method, target, status, request, response } = exchange;
-    const recorded: Pick<RecordedExchange, "request" | "response"> = {
+    const { line, method, target, status, request, original, response } = exchange;
+    const recorded: Pick<RecordedExchange, "request" | "original" | "response"> = {
       request: {
         method,
         target: redactor.redactTarget(target),
         headers: redactor.redactFields(request.fields),
         body: await describeCopy(request, redactor, bytesMax),
       },
+      ...(original === undefined
+        ? {}
+        : { original: await describeOriginal(original, redactor, bytesMax) }),
       response: {
         status,
         headers: redactor.redactFields(response.fields),
@@ -81,6 +94,21 @@ export class RecordingLog {
     if (text.length > RECORDED_LINE_BYTES_MAX) this.skipped++;
     else this.writer?.append(text);
   }
+}
+
+async function describeOriginal(
+  { method, target, fields, body }: CopiedOriginal,
+  redactor: Redactor,
+  bytesMax: number,
+): Promise<NonNullable<RecordedExchange["original"]>> {
+  const content =
+    body === undefined ? {} : { body: await describeCopy({ fields, body }, redactor, bytesMax) };
+  return {
+    method,
+    target: redactor.redactTarget(target),
+    headers: redactor.redactFields(fields),
+    ...content,
+  };
 }
 
 async function describeCopy(

@@ -2,7 +2,11 @@
 import { readFile } from "node:fs/promises";
 import { Feature, HttpGuest, compileHttpModule } from "@platform/wasm/http";
 import { readLogLines } from "../recording/log-lines.ts";
-import { type RecordedExchange, readRecordedExchange } from "../recording/recorded-exchange.ts";
+import {
+  type RecordedExchange,
+  readRecordedExchange,
+  restoreOriginal,
+} from "../recording/recorded-exchange.ts";
 import { RecordedMessages } from "../recording/recorded-messages.ts";
 import { RECORDED_LINE_BYTES_MAX } from "../recording/recording-log.ts";
 import { GUEST_LIMITS_DEFAULT } from "../shared-state/index.ts";
@@ -46,7 +50,7 @@ export async function replayThroughGuest(options: GuestReplayOptions): Promise<G
   for await (const { number, text } of readLogLines(options.log, RECORDED_LINE_BYTES_MAX)) {
     const recorded = text === undefined ? undefined : readRecordedExchange(text);
     if (recorded === undefined) continue;
-    await replay.pass(number, recorded);
+    await replay.pass(number, restoreOriginal(recorded));
     if (replay.result.replayed === options.limit) break;
   }
   return replay.summarize();

@@ -1,6 +1,6 @@
 // WebAssembly guests in a real worker with real upstreams: what they change, where they run, what their failures do.
 import assert from "node:assert/strict";
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { connect } from "node:net";
 import { after, test, type TestContext } from "node:test";
 import { assemble, type GuestText, writeGuest } from "@platform/testing/guests";
@@ -592,4 +592,84 @@ test("a WebSocket passes handle_request, and frees its instance", async (context
   assert.match(text, /^HTTP\/1.1 101 /);
   assert.equal(upgraded, "set");
   close();
+});
+
+test("a guest whose start fails is not started again for a second", async (context) => {
+  const bad = guest("bad", {
+    data,
+    more: `(func (export "_start")
+      (call $log (i32.const 1) (i32.const 0) (i32.const 7)) (loop $l (br $l)))`,
+  });
+  const { port, gate } = await start(context, [bad], request({ request: "bad" }));
+  await waitFor(() => gate.logs.some(({ msg }) => msg === "x-guest"));
+  for (let count = 0; count < 10; count++) assert.equal((await ask(port, "/")).status, 502);
+  const starts = gate.logs.filter(({ msg }) => msg === "x-guest").length;
+  assert.ok(starts <= 3, `${starts} starts`);
+});
+
+test("a guest that reads the beginning of a body does not wait for the rest", async (context) => {
+  const reading = guest("peeking", {
+    data,
+    readsBody: true,
+    request: `(if (i64.ne (call $read_body (i32.const 0) (i32.const 1024) (i32.const 4)) (i64.const 4))
+        (then unreachable))
+      (call $set_header_value (i32.const 0) (i32.const 0) (i32.const 7) (i32.const 1024) (i32.const 4))
+      ${next}`,
+  });
+  const { port, upstream } = await start(context, [reading], request({ request: "peeking" }));
+  let field = "";
+  let received = "";
+  upstream.server.removeAllListeners("request");
+  upstream.server.on("request", (message: IncomingMessage, response: ServerResponse) => {
+    field = String(message.headers["x-guest"]);
+    message.setEncoding("utf8").on("data", (text: string) => (received += text));
+    message.on("end", () => response.end("ok"));
+  });
+  for (const [lines, first, last] of [
+    ["Content-Length: 10", "begin", "later"],
+    ["Transfer-Encoding: chunked", "a\r\nbegin", "later\r\n0\r\n\r\n"],
+  ] as const) {
+    received = "";
+    const socket = connect(port, "127.0.0.1");
+    socket.write(`POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${lines}\r\n\r\n${first}`);
+    // The upstream has what was read, and the rest has not been sent.
+    await waitFor(() => received === "begin");
+    assert.equal(field, "begi");
+    socket.write(last);
+    await waitFor(() => received === "beginlater");
+    await new Promise((resolve) => socket.on("close", resolve).resume());
+  }
+});
+
+test("a body of which a part was read, and which is written, is replaced", async (context) => {
+  const replacing = guest("replacing", {
+    data,
+    readsBody: true,
+    request: `(drop (call $read_body (i32.const 0) (i32.const 1024) (i32.const 4))) ${writeBody(0)} ${next}`,
+  });
+  const { port, seen } = await start(context, [replacing], request({ request: "replacing" }));
+  const body = "x".repeat(300_000);
+  assert.equal((await ask(port, "/", { method: "POST", body })).status, 200);
+  assert.equal(seen[0]!.body, "new body");
+  assert.equal(seen[0]!.fields["content-length"], "8");
+});
+
+test("a body that is larger than the route allows is 413, also in the rest that a guest has not read", async (context) => {
+  const peeking = guest("peeking", {
+    data,
+    readsBody: true,
+    request: `(drop (call $read_body (i32.const 0) (i32.const 1024) (i32.const 4))) ${next}`,
+  });
+  const { port } = await start(context, [peeking], {
+    ...request({ request: "peeking" }),
+    bodyBytesMax: 1_000,
+  });
+  const chunk = "x".repeat(600);
+  const head =
+    "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const text = await sendRaw(
+    port,
+    `${head}258\r\n${chunk}\r\n258\r\n${chunk}\r\n258\r\n${chunk}\r\n0\r\n\r\n`,
+  );
+  assert.match(text, /^HTTP\/1.1 413 /);
 });

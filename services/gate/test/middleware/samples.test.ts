@@ -39,7 +39,7 @@ async function pass(guest: HttpGuest, { fields = [], body = "", response }: Sent
       status: 200,
       requestFields: new FieldList(fields),
       responseFields: new FieldList(),
-      readRequestBody: () => Promise.resolve(Buffer.from(body)),
+      readRequestBody: () => Promise.resolve({ bytes: Buffer.from(body), isLast: true }),
       readResponseBody: () => Buffer.from(response?.body ?? ""),
       requestBodyBytesMax: 100_000,
       responseBodyBytesMax: 100_000,

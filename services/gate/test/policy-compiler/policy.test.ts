@@ -34,7 +34,7 @@ function decideCompiled(guest: HttpGuest, { method, path, query, fields }: TestR
     status: 200,
     requestFields: new FieldList(fields),
     responseFields: new FieldList(),
-    readRequestBody: () => Buffer.alloc(0),
+    readRequestBody: () => ({ bytes: Buffer.alloc(0), isLast: true }),
     readResponseBody: () => Buffer.alloc(0),
     requestBodyBytesMax: 0,
     responseBodyBytesMax: 1_000,

@@ -5,6 +5,7 @@ import { createServer, type IncomingHttpHeaders, type RequestListener } from "no
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { brotliCompressSync, gzipSync } from "node:zlib";
+import { assemble, writeGuest } from "@platform/testing/guests";
 import { waitFor } from "@platform/testing/wait";
 import {
   makeFolder,
@@ -23,6 +24,7 @@ interface Line {
   status: number;
   upstream: string;
   request: Message & { method: string; target: string };
+  original?: Pick<Message, "headers"> & Partial<Message> & { method: string; target: string };
   response: Message & { status: number };
 }
 
@@ -115,7 +117,62 @@ async function replay(context: TestContext, runtime: Runtime, args: readonly str
   return { code, stdout, stderr };
 }
 
+/** Sets a field, removes one and replaces the body of requests with a long target. */
+const CHANGING_GUEST = writeGuest({
+  data: { 0: "x-guest", 16: "set", 48: "{\\22new\\22:1}", 80: "x-api" },
+  readsBody: true,
+  request: `
+    (if (i32.lt_u (call $get_uri (i32.const 0) (i32.const 0)) (i32.const 12)) (then (return (i64.const 1))))
+    (call $set_header_value (i32.const 0) (i32.const 0) (i32.const 7) (i32.const 16) (i32.const 3))
+    (call $remove_header (i32.const 0) (i32.const 80) (i32.const 5))
+    (call $write_body (i32.const 0) (i32.const 48) (i32.const 9))
+    (i64.const 1)`,
+});
+
 for (const runtime of runtimesOfRules) {
+  test(`a recording has the request before middleware changed it, for replaying (${runtime.name})`, async (context) => {
+    const guest = { middleware: "guest", record: { redact: ["iban"] } };
+    const { ask, folder, path, target } = await startRecording(context, runtime, guest);
+    const registered = await ask("/api/v1/admin/middleware/guest", {
+      method: "POST",
+      body: Buffer.from(assemble(CHANGING_GUEST)),
+    });
+    assert.equal(registered.status, 200);
+    await ask("/api/plain", { method: "POST", body: "plain" });
+    await ask("/api/changed?iban=DE1", {
+      method: "POST",
+      body: '{"iban":"DE1","amount":2}',
+      headers: { "Content-Type": "application/json", "X-Api": "1" },
+    });
+    const lines = await waitFor(() => {
+      const found = readLines(folder);
+      return found.length === 2 && found;
+    });
+    const [plain, changed] = lines as [Line, Line];
+    assert.equal(plain.original, undefined);
+    assert.deepEqual(changed.request.body, { bytes: 9, text: '{"new":1}' });
+    assert.ok(changed.request.headers.some(([name]) => name.toLowerCase() === "x-guest"));
+    const { original } = changed;
+    assert.ok(original !== undefined);
+    assert.equal(original.method, "POST");
+    assert.equal(original.target, "/api/changed?iban=%5Bredacted%5D");
+    assert.equal(original.body?.text, '{"iban":"[redacted]","amount":2}');
+    const names = original.headers.map(([name]) => name.toLowerCase());
+    assert.ok(names.includes("x-api") && !names.includes("x-guest"));
+    assert.ok(!names.includes("authorization"), "the operator's token");
+    // The middleware gets the original, the candidate what the upstream received.
+    writeFileSync(join(folder, "guest.wasm"), assemble(CHANGING_GUEST));
+    const { stdout } = await spawnGate(context, {
+      runtime,
+      args: ["replay", "--log", path, "--middleware", join(folder, "guest.wasm")],
+    }).ended;
+    assert.match(stdout, /^line 2: POST \/api\/changed\?iban=/m);
+    assert.match(stdout, /request \+ x-guest: set\n {2}request body: 9 bytes/);
+    assert.match(stdout, /^2 exchanges: 1 unchanged, 1 changed, 0 answered, 0 failed$/m);
+    const shadow = await replay(context, runtime, ["--log", path, "--target", target]);
+    assert.match(shadow.stdout, /^same: 2, different: 0, failed: 0$/m);
+  });
+
   test(`exchanges with the upstream are recorded without credentials (${runtime.name})`, async (context) => {
     const mirrored: string[] = [];
     const mirror = await startServer(context, (request, response) => {

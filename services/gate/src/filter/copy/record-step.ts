@@ -10,10 +10,10 @@ import {
   type ResponseDraft,
   type ResponseHead,
 } from "@platform/http1";
-import type { GateExchange, Recording, Step } from "../../exchange/exchange.ts";
+import type { GateExchange, OriginalRequest, Recording, Step } from "../../exchange/exchange.ts";
 import { BodyCopy } from "../../recording/body-copy.ts";
 import type { RecordedFields } from "../../recording/recorded-exchange.ts";
-import type { RecordingLog } from "../../recording/recording-log.ts";
+import type { CopiedExchange, RecordingLog } from "../../recording/recording-log.ts";
 import { Redactor } from "../../recording/redactor.ts";
 import type { RecordSpec, RouteSpec } from "../../shared-state/index.ts";
 import { readSentHead, type SentHead } from "../content/sent-head.ts";
@@ -87,6 +87,7 @@ class ExchangeCopy implements Recording, RequestTap, ContentFilter {
   readonly #omission: BodyCopy["omission"];
   readonly #requestBody: BodyCopy;
   #responseBody: BodyCopy | undefined;
+  #originalBody: BodyCopy | undefined;
   #request: SentHead | undefined;
   #response: { status: number; fields: RecordedFields } | undefined;
   #headBytes = 0;
@@ -141,6 +142,7 @@ class ExchangeCopy implements Recording, RequestTap, ContentFilter {
     const request = this.#request;
     const response = this.#response;
     const responseBody = this.#responseBody;
+    const original = this.#copyOriginal(exchange.userData.guests?.original);
     const isWhole = this.#isRequestComplete && this.#isResponseComplete && !this.#isDropped;
     if (!isWhole || request === undefined || response === undefined || !responseBody) {
       this.#release();
@@ -153,12 +155,27 @@ class ExchangeCopy implements Recording, RequestTap, ContentFilter {
       target,
       status: response.status,
       request: { fields, body: this.#requestBody },
+      original,
       response: { fields: response.fields, body: responseBody },
     };
     this.#log.write(copied, this.#redactor, {
       bodyBytesMax: this.#bodyBytesMax,
       release: () => this.#release(),
     });
+  }
+
+  // Exchanges whose request was not changed by a guest have none.
+  #copyOriginal(original: OriginalRequest | undefined): CopiedExchange["original"] {
+    if (original === undefined) return undefined;
+    const { method, target, fields, body } = original;
+    const kept = fields.filter(([name]) => !HOP_FIELDS.has(name.toLowerCase()));
+    const headBytes = kept.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+    if (!this.#claimHead(target.length + headBytes)) return undefined;
+    if (body !== undefined) {
+      this.#originalBody = new BodyCopy(this.#bodyBytesMax, false);
+      if (!this.#originalBody.push(body, this.#log.budget)) this.#drop();
+    }
+    return { method, target, fields: kept, body: this.#originalBody };
   }
 
   #claimHead(bytes: number): boolean {
@@ -183,6 +200,7 @@ class ExchangeCopy implements Recording, RequestTap, ContentFilter {
     this.#headBytes = 0;
     this.#requestBody.drop(budget);
     this.#responseBody?.drop(budget);
+    this.#originalBody?.drop(budget);
   }
 }
 
