@@ -1,7 +1,6 @@
 // API keys of tenants, revoked users and the global policy: on disk first, then active in every worker, then answered.
 import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { FileLockedError, lockFile } from "@platform/kernel/files";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
@@ -15,8 +14,8 @@ import {
 } from "../shared-state/index.ts";
 import { type ApiKeyRecord, apiKeySchema, makeRoom, toKeySpec } from "./api-key-record.ts";
 import { CookieKeys, cookieKeysSchema } from "./cookie-keys.ts";
-import { makeFolder } from "./durable-file.ts";
 import { endedSessionsSchema } from "./ended-session-record.ts";
+import type { FolderLock } from "./folder-lock.ts";
 import { advancePolicy, type PolicyReload, policySchema } from "./policy-record.ts";
 import { RevokedUsers, revokedUsersSchema } from "./revoked-users.ts";
 import {
@@ -46,6 +45,7 @@ export interface AccessControlOptions {
   folder: string;
   /** Keeps changes in memory only. */
   isEphemeral: boolean;
+  lock: FolderLock;
   /** Configured keys of sealed cookies; undefined: one is generated and stored. */
   cookieKeys?: readonly Uint8Array[] | undefined;
   clock: Clock;
@@ -68,7 +68,8 @@ export class AccessControl {
   readonly #cookieKeys: CookieKeys;
   #policy: PolicySpec = POLICY_DEFAULT;
   #publish: (entries: Partial<SharedEntries>) => Promise<void> = () => Promise.resolve();
-  #unlock: (() => void) | undefined;
+  /** The folder is locked, and was read after that. */
+  #isLocked = false;
 
   constructor(options: AccessControlOptions) {
     this.#options = options;
@@ -105,8 +106,7 @@ export class AccessControl {
 
   /** Releases the folder for another process. */
   close(): void {
-    this.#unlock?.();
-    this.#unlock = undefined;
+    this.#options.lock.release();
   }
 
   /** Keys of sealed cookies: the first seals, all of them open. */
@@ -285,21 +285,12 @@ export class AccessControl {
     });
   }
 
-  // Two processes that write the same files would lose each other's changes.
+  // Another process may have written between the start of this one and the lock.
   async #lock(): Promise<void> {
-    const { folder, isEphemeral } = this.#options;
-    if (isEphemeral || this.#unlock !== undefined) return;
-    try {
-      await makeFolder(folder);
-      this.#unlock = lockFile(join(folder, "lock"));
-    } catch (cause) {
-      const reason =
-        cause instanceof FileLockedError
-          ? "is used by another gateway; set PLATFORM_GATE_DATA_DIR to a folder of its own"
-          : "is not writable; make it writable, or start the gateway with --ephemeral";
-      throw new PlatformError("conflict", `the folder ${folder} ${reason}`, { cause });
-    }
-    // Another process may have written between the start of this one and the lock.
+    const { isEphemeral, lock } = this.#options;
+    if (isEphemeral || this.#isLocked) return;
+    await lock.take();
+    this.#isLocked = true;
     await this.load();
     await this.#options.apply(this.list());
   }

@@ -23,13 +23,14 @@ export interface Access {
 
 /** Loads the stored state and starts to follow revocations. */
 export async function openAccess(
-  { config, folder, log, lifecycle }: Base,
+  { config, folder, lock, log, lifecycle }: Base,
   { controller, pools, metrics, middleware, ai }: Traffic,
 ): Promise<Access> {
   const clock = systemClock;
   const access = new AccessControl({
     folder,
     isEphemeral: config.ephemeral,
+    lock,
     cookieKeys: config.cookie_keys?.map((text) => Buffer.from(text, "base64url")),
     clock,
     log,

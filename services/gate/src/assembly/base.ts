@@ -2,6 +2,7 @@
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import { readDescriptorLimit } from "@platform/kernel/sockets";
+import { FolderLock } from "../access/folder-lock.ts";
 import type { GateConfig } from "../config/document.ts";
 import type { LoadedGate } from "../config/load.ts";
 import { getStateFolder } from "../config/state-folder.ts";
@@ -35,6 +36,7 @@ export interface Base {
   readonly lifecycle: Lifecycle;
   /** Folder of the gateway's own state. */
   readonly folder: string;
+  readonly lock: FolderLock;
   /** Changes over the API. */
   readonly store: OverlayStore;
   readonly listeners: ClaimedListeners;
@@ -90,6 +92,7 @@ export async function openBase(
   const state = buildState(config, await store.read(), buildMain, networks);
   await certificate.follow(config);
   const internalRoutes = listInternalRoutes("all");
+  const folder = getStateFolder(config.data_dir, path);
   const logs = { access: false, recording: false };
   const buildAdmin = (): GlobalSpec =>
     buildGlobals(config, { ...context, console: undefined, internalRoutes }, logs);
@@ -97,7 +100,8 @@ export async function openBase(
     config,
     log,
     lifecycle,
-    folder: getStateFolder(config.data_dir, path),
+    folder,
+    lock: new FolderLock(folder, config.ephemeral),
     store,
     listeners,
     address,

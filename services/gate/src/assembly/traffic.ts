@@ -46,6 +46,7 @@ export async function openTraffic(
   const middleware: MiddlewareStore = new MiddlewareStore({
     folder,
     isEphemeral: config.ephemeral,
+    lock: base.lock,
     clock: systemClock,
     log,
     listRoutes: () => controller.state.routes.values(),

@@ -33,6 +33,7 @@ import { policyCheckOptions, policyCompileOptions, policyTestOptions } from "./p
 import { replayOptions } from "./replay-options.ts";
 import { type RouteConfig, routeSchema } from "./route.ts";
 import { findSharedMethods } from "./route-methods.ts";
+import { CONFIG_PATH_DEFAULT, CONFIG_PATH_VARIABLE } from "./state-folder.ts";
 import { unbuiltKeys } from "./unbuilt-keys.ts";
 import {
   BYTES_MAX,
@@ -52,8 +53,6 @@ export const GATE_VERSION = readPackageVersion(import.meta.url);
 /** Maximum of `route_drain_ms`. */
 export const ROUTE_DRAIN_MS_MAX = 300_000;
 
-const CONFIG_PATH_DEFAULT = "config.json";
-const CONFIG_PATH_VARIABLE = "PLATFORM_GATE_CONFIG";
 const TRUSTED_PROXIES_MAX = 1024;
 const IDENTITY_FIELDS_MAX = 64;
 /** The memory is addressed with 32-bit numbers. */

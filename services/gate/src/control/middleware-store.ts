@@ -13,6 +13,7 @@ import type { Clock } from "@platform/kernel/time";
 import { GuestError, type HttpModule, compileHttpModule } from "@platform/wasm/http";
 import { z } from "zod";
 import { toStorageError } from "../access/durable-file.ts";
+import type { FolderLock } from "../access/folder-lock.ts";
 import { type StateFile, createEphemeralState, createStateFile } from "../access/state-file.ts";
 import type { RouteConfig } from "../config/route.ts";
 import { listGuestReferences } from "../config/route-middleware.ts";
@@ -64,6 +65,7 @@ export interface MiddlewareStoreOptions {
   /** Folder of the gateway's state. */
   folder: string;
   isEphemeral: boolean;
+  lock: FolderLock;
   clock: Clock;
   log: Logger;
   listRoutes: () => Iterable<RouteConfig>;
@@ -82,6 +84,8 @@ export class MiddlewareStore {
   #stored: Stored[] = [];
   /** By digest: all versions whose files are usable. */
   readonly #modules = new Map<string, HttpModule>();
+  /** The folder is locked, and was read after that. */
+  #isLocked = false;
 
   constructor(options: MiddlewareStoreOptions) {
     this.#options = options;
@@ -142,6 +146,7 @@ export class MiddlewareStore {
   ): Promise<HttpModule> {
     const module = compile(bytes);
     return this.#options.runExclusive(async () => {
+      await this.#lock();
       const known = this.#stored.find((stored) => stored.name === name);
       if (known?.versions[0]?.sha256 === module.sha256 && this.#modules.has(module.sha256))
         return module;
@@ -171,6 +176,7 @@ export class MiddlewareStore {
   /** Removes a middleware. Throws `not_found`, or `conflict` with the routes that name it. */
   async remove(name: string, caller: string): Promise<void> {
     await this.#options.runExclusive(async () => {
+      await this.#lock();
       const before = this.#stored;
       if (!before.some((stored) => stored.name === name))
         throw new PlatformError("not_found", `The middleware ${name} is not registered.`);
@@ -205,6 +211,16 @@ export class MiddlewareStore {
 
   stop(): Promise<void> {
     return Promise.resolve();
+  }
+
+  // Another process, such as `install --offline`, may have written between the start of this one and the lock.
+  async #lock(): Promise<void> {
+    if (this.#options.isEphemeral || this.#isLocked) return;
+    await this.#options.lock.take();
+    this.#isLocked = true;
+    const before = JSON.stringify(this.#stored);
+    await this.load();
+    if (JSON.stringify(this.#stored) !== before) await this.#options.apply(this.list());
   }
 
   #describe({ name, versions }: Stored): NamedGuest {

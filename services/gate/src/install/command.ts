@@ -1,6 +1,15 @@
 // The commands `install` and `registry index`.
+import { loadConfig } from "@platform/kernel/config";
+import { PlatformError } from "@platform/kernel/errors";
+import { createLogger } from "@platform/kernel/log";
+import { systemClock } from "@platform/kernel/time";
+import { FolderLock } from "../access/folder-lock.ts";
+import { gateDefinition } from "../config/document.ts";
 import type { InstallOptions } from "../config/install-options.ts";
+import { checkLoaded } from "../config/load.ts";
+import { getStateFolder } from "../config/state-folder.ts";
 import { GUEST_NAME } from "../config/route-middleware.ts";
+import { MiddlewareStore } from "../control/middleware-store.ts";
 import { InstallRefused, fetchFromRegistry } from "./registry-client.ts";
 import { indexRegistry } from "./registry-index.ts";
 
@@ -9,6 +18,7 @@ const EXIT = { done: 0, refused: 1, trouble: 2 } as const;
 const TIMEOUT_MS = 30_000;
 
 type Print = (text: string) => void;
+type Env = Readonly<Record<string, string | undefined>>;
 
 /** Runs `platform-gate install NAME[@VERSION]`. Returns the exit code. */
 export async function runInstall(
@@ -16,6 +26,7 @@ export async function runInstall(
   options: InstallOptions,
   print: Print,
   printError: Print,
+  env: Env = process.env,
 ): Promise<number> {
   const [name = "", version] = wanted.split("@", 2);
   if (!GUEST_NAME.test(name)) {
@@ -30,6 +41,7 @@ export async function runInstall(
     const module = await fetchFromRegistry(options.registry, name, version);
     const about = `${name} ${module.version}, sha256 ${module.sha256}, ${module.bytes.length} bytes`;
     if (options.dry_run) print(`${about}: not registered (--dry-run)\n`);
+    else if (options.offline) print(await storeOffline(name, module.bytes, options, env));
     else print(await register(name, module.bytes, options));
     return EXIT.done;
   } catch (error) {
@@ -51,6 +63,40 @@ export async function runRegistryIndex(
   } catch (error) {
     printError(describe(error));
     return EXIT.refused;
+  }
+}
+
+async function storeOffline(
+  name: string,
+  bytes: Buffer,
+  { config: path }: InstallOptions,
+  env: Env,
+): Promise<string> {
+  const loaded = loadConfig(gateDefinition, { argv: ["validate", "--config", path], env });
+  if (loaded.kind !== "run") throw new Error(`${path} is no configuration of a gateway`);
+  const { config, path: found } = checkLoaded(loaded);
+  const folder = getStateFolder(config.data_dir, found);
+  const lock = new FolderLock(folder, false);
+  const store = new MiddlewareStore({
+    folder,
+    isEphemeral: false,
+    lock,
+    clock: systemClock,
+    log: createLogger({ service: "gate", level: "error" }),
+    listRoutes: () => [],
+    runExclusive: (work) => work(),
+    apply: () => Promise.resolve(),
+  });
+  try {
+    await store.load();
+    const { sha256 } = await store.register(name, bytes, "registry", "install");
+    return `middleware ${name} written to ${folder}: sha256 ${sha256}, ${bytes.length} bytes\n`;
+  } catch (error) {
+    if (error instanceof PlatformError && error.code !== "insufficient_storage")
+      throw new InstallRefused(error.message, { cause: error });
+    throw error;
+  } finally {
+    lock.release();
   }
 }
 

@@ -8,6 +8,7 @@ import { type TestContext, test } from "node:test";
 import { createLogger } from "@platform/kernel/log";
 import { createManualClock } from "@platform/kernel/time";
 import { AccessControl } from "../../src/access/access-control.ts";
+import { FolderLock } from "../../src/access/folder-lock.ts";
 import { ChangeQueue } from "../../src/control/change-queue.ts";
 import type { AccessChange } from "../../src/shared-state/index.ts";
 
@@ -28,6 +29,7 @@ async function open(context: TestContext, folder: string, isEphemeral = false) {
   const access = new AccessControl({
     folder,
     isEphemeral,
+    lock: new FolderLock(folder, isEphemeral),
     clock,
     log: createLogger({ service: "gate", format: "json", write: (line) => void lines.push(line) }),
     runExclusive: (work) => queue.run(work),

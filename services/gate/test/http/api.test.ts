@@ -14,6 +14,7 @@ import { makeCertificate } from "@platform/testing/certificates";
 import { type GateConfig, gateDefinition } from "../../src/config/document.ts";
 import { checkLoaded } from "../../src/config/load.ts";
 import { AccessControl } from "../../src/access/access-control.ts";
+import { FolderLock } from "../../src/access/folder-lock.ts";
 import { type CertificateView, Certificates } from "../../src/control/certificates.ts";
 import type { AiControl } from "../../src/assembly/ai.ts";
 import { AiBudgets } from "../../src/control/ai-budgets.ts";
@@ -109,9 +110,11 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
   const networks = new NetworkLists();
   const state = buildState(config, await store.read(), buildAll, networks);
   planner.plan(diffRoutes(new Map(), state.resolved)).commit();
+  const lock = new FolderLock(`${path}.state`, false);
   const middleware = new MiddlewareStore({
     folder: `${path}.state`,
     isEphemeral: false,
+    lock,
     clock: systemClock,
     log,
     listRoutes: () => controller.state.routes.values(),
@@ -164,6 +167,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
   const access = new AccessControl({
     folder: `${path}.state`,
     isEphemeral: false,
+    lock,
     clock: systemClock,
     log,
     runExclusive: (work) => controller.runExclusive(work),

@@ -5,7 +5,11 @@ import { createServer, type RequestListener } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
+import { createLogger } from "@platform/kernel/log";
+import { systemClock } from "@platform/kernel/time";
 import { assemble, writeGuest } from "@platform/testing/guests";
+import { FolderLock } from "../../src/access/folder-lock.ts";
+import { MiddlewareStore, type RegisteredMiddleware } from "../../src/control/middleware-store.ts";
 import { runInstall, runRegistryIndex } from "../../src/install/command.ts";
 import { serve } from "../fixture/serve.ts";
 
@@ -75,12 +79,21 @@ async function start(context: TestContext, change?: RequestListener) {
   const install = async (name: string, more: object = {}) => {
     const printed: string[] = [];
     const errors: string[] = [];
-    const options = { registry, url: gateway, token: "secret-token", dry_run: false, ...more };
+    const options = {
+      registry,
+      url: gateway,
+      token: "secret-token",
+      dry_run: false,
+      offline: false,
+      config: "config.json",
+      ...more,
+    };
     const code = await runInstall(
       name,
       options,
       (text) => printed.push(text),
       (text) => errors.push(text),
+      {},
     );
     return { code, text: printed.join(""), error: errors.join("") };
   };
@@ -199,6 +212,77 @@ test("a gateway that is not there is trouble", async (context) => {
   const { install } = await start(context);
   const result = await install("marker", { url: "http://127.0.0.1:1" });
   assert.equal(result.code, 2);
+});
+
+test("without a gateway the module is written to its state, and another process with it is respected", async (context) => {
+  const { install, registered, folder } = await start(context);
+  const config = join(folder, "gate.json");
+  writeFileSync(config, JSON.stringify({ data_dir: join(folder, "state") }));
+  const offline = { offline: true, config };
+  const first = await install("marker@1.9.0", offline);
+  assert.equal(first.code, 0, first.error);
+  assert.match(
+    first.text,
+    /^middleware marker written to .*state: sha256 [0-9a-f]{64}, \d+ bytes\n$/,
+  );
+  assert.equal((await install("marker@1.10.0", offline)).code, 0);
+  assert.equal(registered.length, 0);
+  const lock = new FolderLock(join(folder, "state"), false);
+  const store = new MiddlewareStore({
+    folder: join(folder, "state"),
+    isEphemeral: false,
+    lock,
+    clock: systemClock,
+    log: createLogger({ service: "gate", level: "error" }),
+    listRoutes: () => [],
+    runExclusive: (work) => work(),
+    apply: () => Promise.resolve(),
+  });
+  await store.load();
+  const [{ name, versions, source, module }] = store.listRegistered() as [RegisteredMiddleware];
+  assert.deepEqual([name, versions.length, source], ["marker", 2, "registry"]);
+  assert.equal(module.bytes, guest("1.10.0").length);
+  // A gateway that has changed something holds its folder.
+  await store.register("own", guest("own"), "api", "test");
+  const refusal = await install("marker", offline);
+  assert.deepEqual([refusal.code, refusal.text], [1, ""]);
+  assert.match(refusal.error, /state is used by another gateway/);
+  lock.release();
+  assert.equal(
+    (await install("marker", { offline: true, config: join(folder, "no.json") })).code,
+    2,
+  );
+});
+
+test("a gateway takes over what was installed before its first change", async (context) => {
+  const { install, folder } = await start(context);
+  const config = join(folder, "gate.json");
+  writeFileSync(config, "{}");
+  const applied: string[] = [];
+  const state = `${config}.state`;
+  const lock = new FolderLock(state, false);
+  context.after(() => lock.release());
+  const store = new MiddlewareStore({
+    folder: state,
+    isEphemeral: false,
+    lock,
+    clock: systemClock,
+    log: createLogger({ service: "gate", level: "error" }),
+    listRoutes: () => [],
+    runExclusive: (work) => work(),
+    apply: ({ set }) => {
+      applied.push(set.map(({ name }) => name).join(" "));
+      return Promise.resolve();
+    },
+  });
+  await store.load();
+  assert.equal((await install("marker", { offline: true, config })).code, 0);
+  await store.register("own", guest("own"), "api", "test");
+  assert.deepEqual(applied, ["marker", "own"]);
+  assert.deepEqual(
+    store.listRegistered().map(({ name }) => name),
+    ["marker", "own"],
+  );
 });
 
 test("a module that is no middleware stops the index", async (context) => {
