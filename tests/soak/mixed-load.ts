@@ -43,7 +43,7 @@ export interface MixedLoadFigures {
 
 /** Throws if descriptors were leaked or, in long runs, if memory grew. */
 export function assertReleased(
-  { before, after }: MixedLoadFigures,
+  { before, after }: Pick<MixedLoadFigures, "before" | "after">,
   { memory }: { memory: boolean },
 ): void {
   assert.ok(
@@ -128,7 +128,8 @@ async function vanish(port: number, kind: number): Promise<void> {
 }
 
 // Idle: the number of open files has stopped falling.
-async function readSettledHoldings(gateway: StagedGateway): Promise<Holdings> {
+/** What the gateway holds when its connections have ended. */
+export async function readSettledHoldings(gateway: StagedGateway): Promise<Holdings> {
   let openFiles = Infinity;
   for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt += 1) {
     await sleep(SETTLE_MS);

@@ -1,6 +1,7 @@
-// `npm run soak -- [reload|upstream-loss|mixed-load] [--minutes N] [--runtime node|bun]`: the long form of the soak
+// `npm run soak -- [reload|upstream-loss|mixed-load|guests] [--minutes N] [--runtime node|bun]`: the long form of the soak
 // tests; prints the results and fails if something was lost.
 import { parseArgs } from "node:util";
+import { assertUnharmed, soakGuests } from "./guests.ts";
 import { assertReleased, soakMixedLoad } from "./mixed-load.ts";
 import { soakReload } from "./reload.ts";
 import { soakUpstreamLoss } from "./upstream-loss.ts";
@@ -14,6 +15,14 @@ const SOAKS: Record<string, (seconds: number, env: Record<string, string>) => Pr
     assertReleased(figures, { memory: true });
     return figures;
   },
+};
+
+SOAKS["guests"] = async (seconds, env) => {
+  const figures = await soakGuests(seconds, env);
+  console.log(JSON.stringify(figures));
+  assertReleased(figures, { memory: true });
+  assertUnharmed(figures);
+  return figures;
 };
 
 const { values, positionals } = parseArgs({

@@ -1,6 +1,7 @@
 // Short soak tests. PLATFORM_SOAK_SECONDS=600 selects the long form; `npm run soak` runs one of them on either runtime.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { soakGuests } from "./guests.ts";
 import { assertReleased, soakMixedLoad } from "./mixed-load.ts";
 import { soakReload } from "./reload.ts";
 import { soakUpstreamLoss } from "./upstream-loss.ts";
@@ -36,3 +37,9 @@ test(
     assertReleased(figures, { memory: longSeconds > 0 });
   },
 );
+
+test("guests that trap, run out of fuel and grow harm no other one", { timeout }, async () => {
+  const figures = await soakGuests(longSeconds || 3);
+  assert.ok(figures.good > 100 && figures.failures > 20, JSON.stringify(figures));
+  assertReleased(figures, { memory: longSeconds > 0 });
+});

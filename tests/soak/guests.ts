@@ -1,0 +1,145 @@
+// WebAssembly guests that trap, run out of fuel and grow, beside good ones.
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { assemble, type GuestText, writeGuest } from "@platform/testing/guests";
+import { Pool } from "undici";
+import { Stage, type StagedGateway } from "../stage/stage.ts";
+import { type Holdings, readSettledHoldings } from "./mixed-load.ts";
+
+const GOOD_CLIENTS = 4;
+const PAUSE_MS = 2;
+const BAD_PAUSE_MS = 20;
+const SAMPLES_MAX = 1_000_000;
+const P99_GROWTH_MAX = 1.2;
+
+const data = { 0: "x-guest", 16: "set" };
+const GUESTS: Readonly<Record<string, GuestText>> = {
+  good: {
+    data,
+    request: `(call $set_header_value (i32.const 0) (i32.const 0) (i32.const 7) (i32.const 16) (i32.const 3))
+      (i64.const 1)`,
+    response: `(call $set_header_value (i32.const 1) (i32.const 0) (i32.const 7) (i32.const 16) (i32.const 3))`,
+  },
+  traps: { request: "unreachable" },
+  "traps-late": { response: "unreachable" },
+  fuel: { request: "(loop $l (br $l)) (i64.const 1)" },
+  // Its instances are dropped, and it fails when the memory ends.
+  grows: {
+    request:
+      "(if (i32.eq (memory.grow (i32.const 40)) (i32.const -1)) (then unreachable)) (i64.const 1)",
+  },
+};
+
+/** Result of a run. */
+export interface GuestSoakFigures {
+  good: number;
+  bad: number;
+  failures: number;
+  p99AloneMs: number;
+  p99BesideMs: number;
+  before: Holdings;
+  after: Holdings;
+}
+
+/**
+ * A third of the time the good guest alone, then all of them. Throws if a request of the good guest does not get 200 with its
+ * field, or a request of a bad one is answered by the upstream unless its guest has passed it.
+ */
+export async function soakGuests(
+  seconds: number,
+  env: Record<string, string> = {},
+): Promise<GuestSoakFigures> {
+  await using stage = new Stage();
+  const upstream = await stage.startUpstream("guests");
+  const names = Object.keys(GUESTS);
+  const gateway = await stage.startGateway(
+    names.map((name) => ({
+      prefix: `/${name}`,
+      strip_prefix: true,
+      target: upstream.url,
+      middleware: name,
+      response_middleware: name,
+    })),
+    { workers: 2, upstream_keep_alive_timeout_ms: 1_000 },
+    env,
+  );
+  for (const name of names) await register(gateway, name);
+  const bad = names.filter((name) => name !== "good");
+  await pass(gateway, bad, Math.min(20, seconds / 3));
+  const before = await readSettledHoldings(gateway);
+  const alone = await pass(gateway, [], seconds / 3);
+  const beside = await pass(gateway, bad, (seconds * 2) / 3);
+  const after = await readSettledHoldings(gateway);
+  return {
+    good: alone.good.length + beside.good.length,
+    bad: beside.bad,
+    failures: beside.failures,
+    p99AloneMs: readP99(alone.good),
+    p99BesideMs: readP99(beside.good),
+    before,
+    after,
+  };
+}
+
+/** Throws if the good guest was slower beside the bad ones. Only long runs on an idle machine tell. */
+export function assertUnharmed({ p99AloneMs, p99BesideMs }: GuestSoakFigures): void {
+  assert.ok(
+    p99BesideMs <= p99AloneMs * P99_GROWTH_MAX,
+    `p99 ${p99AloneMs} ms alone, ${p99BesideMs} ms beside the others`,
+  );
+}
+
+async function register({ url }: StagedGateway, name: string): Promise<void> {
+  const answer = await fetch(`${url}/api/v1/admin/middleware/${name}`, {
+    method: "POST",
+    body: Buffer.from(assemble(writeGuest(GUESTS[name]))),
+  });
+  assert.equal(answer.status, 200, await answer.text());
+}
+
+/** Times of the good guest's requests, and numbers of those of the bad ones. */
+async function pass(
+  { url }: StagedGateway,
+  bad: readonly string[],
+  seconds: number,
+): Promise<{ good: number[]; bad: number; failures: number }> {
+  const endMs = performance.now() + seconds * 1_000;
+  const pool = new Pool(url, { connections: GOOD_CLIENTS + bad.length });
+  const good: number[] = [];
+  const counts = { bad: 0, failures: 0 };
+  const askGood = async (): Promise<void> => {
+    while (performance.now() < endMs) {
+      const startedMs = performance.now();
+      const { statusCode, headers, body } = await pool.request({
+        path: "/good/short",
+        method: "GET",
+      });
+      await body.dump();
+      assert.deepEqual([statusCode, headers["x-guest"]], [200, "set"]);
+      if (good.length < SAMPLES_MAX) good.push(performance.now() - startedMs);
+      await sleep(PAUSE_MS);
+    }
+  };
+  const askBad = async (name: string): Promise<void> => {
+    while (performance.now() < endMs) {
+      const { statusCode, body } = await pool.request({ path: `/${name}/short`, method: "GET" });
+      const text = await body.text();
+      counts.bad++;
+      if (statusCode !== 200) counts.failures++;
+      if (statusCode === 200) assert.equal(name, "grows");
+      else assert.match(text, /middleware_failed/);
+      await sleep(BAD_PAUSE_MS);
+    }
+  };
+  await Promise.all([
+    ...Array.from({ length: GOOD_CLIENTS }, askGood),
+    ...bad.map((name) => askBad(name)),
+  ]);
+  await pool.close();
+  return { good, ...counts };
+}
+
+function readP99(times: readonly number[]): number {
+  const sorted = times.toSorted((a, b) => a - b);
+  return Math.round((sorted[Math.floor(sorted.length * 0.99)] ?? 0) * 1_000) / 1_000;
+}
