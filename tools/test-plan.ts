@@ -85,6 +85,13 @@ export const longForms: readonly TestPlan[] = [
   longForm("services/runtime/test/command/killed-start.test.ts", { PLATFORM_KILLED_STARTS: "50" }),
   longForm("services/vault/test/crash/kill.test.ts", { VAULT_KILL_ROUNDS: "200" }),
   longForm("services/vault/test/serving/sql.test.ts", { VAULT_SQL_WRITES: "500" }),
+  longForm("packages/wasm/test/http/fuel.test.ts", { PLATFORM_GUEST_MODULES: "100000" }),
+  longForm("tests/conformance/http-wasm/builds.test.ts", { PLATFORM_GUEST_BUILDS: "1" }),
+  longForm("services/gate/test/policy-compiler/policy.test.ts", { PLATFORM_POLICIES: "10000" }),
+  longForm("services/gate/test/process/middleware-kill.test.ts", { PLATFORM_GUEST_KILLS: "50" }),
+  longForm("services/gate/test/process/middleware-rollout.test.ts", {
+    PLATFORM_GUEST_CHANGES: "1000",
+  }),
   longForm("services/vault/test/crash/fault-matrix.test.ts", { VAULT_FAULT_MATRIX: "all" }),
   longForm("services/vault/test/crash/crash-states.test.ts", { VAULT_CRASH_STATES: "500" }),
   longForm("services/runtime/test/watch/watch.test.ts", { PLATFORM_WATCH_CHANGES: "50" }),

@@ -5,12 +5,14 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { FieldList, type GuestMessages, HttpGuest, compileHttpModule } from "@platform/wasm/http";
 
-const FOLDER = new URL("../../../../examples/middleware/", import.meta.url);
+/** The samples, and what the first release had: in those, two samples are in AssemblyScript as well. */
+const SAMPLES = new URL("../../../../examples/middleware/", import.meta.url);
+const FIRST_RELEASE = new URL("first-release/", import.meta.url);
 const MODULE_BYTES_MAX = 20_480;
 const REQUESTS = 300;
 
-function start(name: string, config: string): HttpGuest {
-  const bytes = readFileSync(new URL(`${name}.wasm`, FOLDER));
+function start(url: URL, config: string): HttpGuest {
+  const bytes = readFileSync(url);
   assert.ok(bytes.length <= MODULE_BYTES_MAX);
   return new HttpGuest(compileHttpModule(bytes), {
     config: Buffer.from(config),
@@ -64,9 +66,23 @@ async function pass(guest: HttpGuest, { fields = [], body = "", response }: Sent
   return results[0] as Record<string, unknown>;
 }
 
-test("header-rules changes fields of requests and responses by its settings", async () => {
+/** A test for the sample, and for those of the first release. */
+function testModules(
+  names: readonly string[],
+  what: string,
+  work: (url: URL) => Promise<void>,
+): void {
+  const urls = [
+    new URL(`${names[0]}.wasm`, SAMPLES),
+    ...names.map((name) => new URL(`${name}.wasm`, FIRST_RELEASE)),
+  ];
+  for (const url of urls)
+    test(`${url.pathname.split("/").slice(-2).join("/")} ${what}`, () => work(url));
+}
+
+testModules(["header-rules"], "changes fields of requests and responses", async (url) => {
   const guest = start(
-    "header-rules",
+    url,
     "request set X-Environment prod eu\nrequest remove x-debug\nresponse add Cache-Control no-store\n# other",
   );
   const result = await pass(guest, {
@@ -86,8 +102,8 @@ test("header-rules changes fields of requests and responses by its settings", as
   ]);
 });
 
-test("banner goes into HTML pages, and into nothing else", async () => {
-  const guest = start("banner", "Try \u00fcber");
+testModules(["banner"], "goes into HTML pages, and into nothing else", async (url) => {
+  const guest = start(url, "Try \u00fcber");
   const html = {
     fields: [["Content-Type", "text/html; charset=utf-8"]] as [string, string][],
     body: "<body>caf\u00e9</body>",
@@ -104,8 +120,8 @@ test("banner goes into HTML pages, and into nothing else", async () => {
   assert.equal((await pass(guest, { response: { ...html, fields: coded } }))["body"], "");
 });
 
-test("redact hides long numbers, and leaves short ones", async () => {
-  const guest = start("redact", "");
+testModules(["redact", "redact-as"], "hides long numbers, and leaves others", async (url) => {
+  const guest = start(url, "");
   const result = await pass(guest, {
     response: {
       fields: [["Content-Type", "application/json"]],
@@ -115,11 +131,11 @@ test("redact hides long numbers, and leaves short ones", async () => {
   assert.equal(result["body"], '{"card":"****************","year":2026}');
 });
 
-test("webhook admits bodies with their signature only", async () => {
+testModules(["webhook", "webhook-as"], "admits signed bodies only", async (url) => {
   const sign = (key: string, body: string) =>
     `sha256=${createHmac("sha256", key).update(body).digest("hex")}`;
   for (const body of ["", "hello", "x".repeat(55), "x".repeat(56), "x".repeat(10_000)]) {
-    const guest = start("webhook", "the key");
+    const guest = start(url, "the key");
     const right = await pass(guest, {
       body,
       fields: [["X-Hub-Signature-256", sign("the key", body)]],
@@ -134,7 +150,7 @@ test("webhook admits bodies with their signature only", async () => {
       [false, 401, "The signature is missing or wrong.\n"],
     );
   }
-  const open = start("webhook", "");
+  const open = start(url, "");
   assert.equal(
     (await pass(open, { fields: [["X-Hub-Signature-256", sign("", "")]] }))["next"],
     false,

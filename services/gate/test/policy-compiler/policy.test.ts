@@ -6,6 +6,7 @@ import { readPolicyText } from "@platform/kernel/route-rules";
 import { FieldList, type GuestMessages, HttpGuest, compileHttpModule } from "@platform/wasm/http";
 import fc from "fast-check";
 import { Policy } from "../../src/filter/identity/policy.ts";
+import { SecondHost } from "../../../../tests/conformance/http-wasm/second-host.ts";
 import { compilePolicy, readPolicyFile } from "../../src/policy-compiler/compile-policy.ts";
 
 const POLICIES = Number(process.env["PLATFORM_POLICIES"] ?? 300);
@@ -47,6 +48,24 @@ function decideCompiled(guest: HttpGuest, { method, path, query, fields }: TestR
   }
   guest.endRequest();
   return verdict.next ? "allow" : "deny";
+}
+
+function decideBySecondHost(host: SecondHost, { method, path, query, fields }: TestRequest): string {
+  const exchange = {
+    method,
+    uri: `${path}${query}`,
+    version: "HTTP/1.1",
+    source: "",
+    status: 200,
+    request: { fields, body: new Uint8Array() },
+    response: { fields: [], body: new Uint8Array() as Uint8Array },
+  };
+  const isAllowed = host.handleRequest(exchange) !== undefined;
+  if (!isAllowed) {
+    assert.equal(exchange.status, 403);
+    assert.equal(JSON.parse(Buffer.from(exchange.response.body).toString()).code, "policy_denied");
+  }
+  return isAllowed ? "allow" : "deny";
 }
 
 function decideInterpreted(policy: Policy, { method, path, fields }: TestRequest): string {
@@ -92,7 +111,7 @@ const request: fc.Arbitrary<TestRequest> = fc.record({
   ),
 });
 
-test("random policies decide the same, interpreted and compiled", () => {
+test("random policies decide the same: interpreted, and compiled in two hosts", () => {
   fc.assert(
     fc.property(
       fc.array(line, { maxLength: 8 }),
@@ -101,13 +120,14 @@ test("random policies decide the same, interpreted and compiled", () => {
         const text = lines.join("\n");
         const rules = readPolicyText(text).rules.map(({ rule }) => rule);
         const policy = new Policy(rules);
-        const guest = new HttpGuest(compileHttpModule(compilePolicy(rules)), environment);
-        for (const one of requests)
-          assert.equal(
-            decideCompiled(guest, one),
-            decideInterpreted(policy, one),
-            JSON.stringify(one),
-          );
+        const module = compilePolicy(rules);
+        const guest = new HttpGuest(compileHttpModule(module), environment);
+        const second = new SecondHost(Uint8Array.from(module), "");
+        for (const one of requests) {
+          const decision = decideInterpreted(policy, one);
+          assert.equal(decideCompiled(guest, one), decision, JSON.stringify(one));
+          assert.equal(decideBySecondHost(second, one), decision, JSON.stringify(one));
+        }
       },
     ),
     { numRuns: POLICIES },
