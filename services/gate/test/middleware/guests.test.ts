@@ -673,3 +673,12 @@ test("a body that is larger than the route allows is 413, also in the rest that 
   );
   assert.match(text, /^HTTP\/1.1 413 /);
 });
+
+test("a guest that grows with each call is replaced before it fails", async (context) => {
+  const growing = guest("growing", {
+    data,
+    request: `(if (i32.eq (memory.grow (i32.const 40)) (i32.const -1)) (then unreachable)) ${next}`,
+  });
+  const { port } = await start(context, [growing], request({ request: "growing" }));
+  for (let count = 0; count < 20; count++) assert.equal((await ask(port, "/")).status, 200);
+});

@@ -163,6 +163,47 @@ for (const runtime of runtimesOfRules) {
     assert.equal(listed.versions.length, 1);
   });
 
+  test(`${runtime.name}: one name by twenty clients at once, and its removal under load`, async (context) => {
+    const target = await startUpstream(context);
+    const gate = await startGate(context, { runtime, config: { workers: 2 } });
+    const { url } = gate;
+    const modules = Array.from({ length: 20 }, (_, index) =>
+      answering(String.fromCharCode(65 + index)),
+    );
+    const posted = await Promise.all(modules.map((module) => post(url, module)));
+    assert.deepEqual(new Set(posted.map(({ status }) => status)), new Set([200]));
+    const [listed] = JSON.parse((await ask(`${url}${API}`)).text);
+    assert.equal(listed.versions.length, 5);
+    const last = posted.findIndex(({ text }) => text.includes(listed.sha256));
+    const setRoute = (route: object) =>
+      ask(`${url}/api/v1/routes`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify({ prefix: "/a", target, ...route }),
+      });
+    assert.equal((await setRoute({ middleware: "guest" })).status, 200);
+    const answers = await Promise.all(Array.from({ length: 16 }, () => ask(`${url}/a`)));
+    const letter = String.fromCharCode(65 + last);
+    assert.deepEqual(new Set(answers.map(({ text }) => text)), new Set([letter]));
+
+    const done = new AbortController();
+    const found = new Set<string>();
+    const load = Array.from({ length: 8 }, async () => {
+      while (!done.signal.aborted) {
+        const { status, text } = await ask(`${url}/a`);
+        found.add(`${status} ${text}`);
+      }
+    });
+    const remove = () => ask(`${url}${API}/guest`, { method: "DELETE" });
+    assert.equal((await remove()).status, 409);
+    assert.equal((await setRoute({})).status, 200);
+    assert.equal((await remove()).status, 200);
+    assert.equal((await ask(`${url}/a`)).text, "upstream");
+    done.abort();
+    await Promise.all(load);
+    assert.deepEqual(found, new Set([`200 ${letter}`, "200 upstream"]));
+  });
+
   test(`${runtime.name}: what was acknowledged survives kill -9, and damage is not run`, async (context) => {
     const target = await startUpstream(context);
     const folder = makeFolder(context);
