@@ -3,11 +3,11 @@
 /** Fields in order. Values are latin1: one character for each byte. Names keep their case and are compared without it. */
 export class FieldList {
   /** Name in lower case, name as sent, value. */
-  readonly #entries: [key: string, name: string, value: string][];
+  readonly #entries: [key: string, name: string, value: string][] = [];
   #isChanged = false;
 
-  constructor(fields: Iterable<readonly [name: string, value: string]> = []) {
-    this.#entries = Array.from(fields, ([name, value]) => [toKey(name), name, value]);
+  constructor(fields: readonly (readonly [name: string, value: string])[] = []) {
+    for (const field of fields) this.#entries.push([toKey(field[0]), field[0], field[1]]);
   }
 
   /** True once a field was set, added or removed. */

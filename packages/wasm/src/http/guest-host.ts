@@ -25,9 +25,6 @@ const NO_BYTES = new Uint8Array(0);
 const END_PART: BodyPart = { bytes: NO_BYTES, isLast: true };
 const UTF8 = new TextDecoder();
 
-/** A field that a guest changes: kind, then place and length of its name and of its value in the memory. */
-type FieldPlace = [kind: number, nameAt: number, nameLength: number, at: number, length: number];
-
 type Phase = "idle" | "start" | "request" | "response";
 
 /** The functions of module `http_handler`, and what the current request has asked of them. */
@@ -147,6 +144,7 @@ export class GuestHost {
 
   /** Takes what host functions have used from the fuel of the guest. Throws if it is spent. */
   settleFuel(): void {
+    if (this.#units === 0) return;
     const left = this.#fuel.value - this.#units;
     this.#units = 0;
     this.#fuel.value = Math.max(left, -1);
@@ -240,17 +238,36 @@ export class GuestHost {
         limit: number,
       ) => {
         this.charge(FIELD_UNITS);
-        const name = this.#readText(nameAt, nameLength);
+        this.charge(CALL_UNITS + (nameLength >>> 0) / 16);
+        const name = this.#memory.readName(nameAt, nameLength);
         if (name === "") throw trap("The guest passed an empty field name.");
         const values = this.#openFields(kind)?.listValues(name) ?? [];
         for (const { length } of values) this.charge(length / 16);
         return this.#memory.writeTexts(values, at, limit);
       },
-      set_header_value: (...place: FieldPlace) => {
-        this.#changeField(place, (fields, name, value) => fields.set(name, value));
+      set_header_value: (
+        kind: number,
+        nameAt: number,
+        nameLength: number,
+        at: number,
+        length: number,
+      ) => {
+        const fields = this.#openForChange(kind);
+        const name = this.#readName(nameAt, nameLength);
+        const value = this.#readValue(at, length, fields);
+        if (!this.#ignores(name)) fields.set(name, value);
       },
-      add_header_value: (...place: FieldPlace) => {
-        this.#changeField(place, (fields, name, value) => fields.add(name, value));
+      add_header_value: (
+        kind: number,
+        nameAt: number,
+        nameLength: number,
+        at: number,
+        length: number,
+      ) => {
+        const fields = this.#openForChange(kind);
+        const name = this.#readName(nameAt, nameLength);
+        const value = this.#readValue(at, length, fields);
+        if (!this.#ignores(name)) fields.add(name, value);
       },
       remove_header: (kind: number, nameAt: number, nameLength: number) => {
         const fields = this.#openForChange(kind);
@@ -260,15 +277,10 @@ export class GuestHost {
     };
   }
 
-  #changeField(
-    [kind, nameAt, nameLength, at, length]: FieldPlace,
-    change: (fields: FieldList, name: string, value: string) => void,
-  ): void {
-    const fields = this.#openForChange(kind);
-    const name = this.#readName(nameAt, nameLength);
+  #readValue(at: number, length: number, fields: FieldList): string {
     const value = this.#readText(at, length);
     checkFieldValue(value, fields);
-    if (!this.#ignores(name)) change(fields, name, value);
+    return value;
   }
 
   #createBodies(): Record<string, (...args: never[]) => unknown> {
@@ -373,7 +385,8 @@ export class GuestHost {
   }
 
   #readName(at: number, length: number): string {
-    const name = this.#readText(at, length);
+    this.charge(CALL_UNITS + (length >>> 0) / 16);
+    const name = this.#memory.readName(at, length);
     checkFieldName(name);
     return name;
   }

@@ -1,10 +1,19 @@
 // Reads and writes the linear memory of an instance.
 import { GuestError } from "../errors.ts";
 
+/** Names of up to so many bytes are kept; that many of them. */
+const NAME_BYTES_MAX = 40;
+const NAMES_MAX = 500;
+/** Texts of up to so many bytes are written faster one by one than by a call of the buffer. */
+const SHORT_BYTES_MAX = 48;
+const TWO_TO_32 = 4_294_967_296;
+
 /** The memory of one instance. The view is renewed when the memory has grown, which detaches it. */
 export class GuestMemory {
   readonly #memory: WebAssembly.Memory;
   #bytes: Buffer;
+  /** Names that were read, by their length and their first and last byte: guests use few names, again and again. */
+  readonly #names = new Map<number, string>();
 
   constructor(memory: WebAssembly.Memory) {
     this.#memory = memory;
@@ -33,6 +42,27 @@ export class GuestMemory {
     return bytes.toString("latin1", start, end);
   }
 
+  /** Like {@link readText}, for names. */
+  readName(at: number, length: number): string {
+    const start = at >>> 0;
+    const size = length >>> 0;
+    if (size === 0 || size > NAME_BYTES_MAX) return this.readText(start, size);
+    const end = start + size;
+    const bytes = this.#current;
+    if (end > bytes.length) throw outside();
+    const key = (size << 16) | (bytes[start]! << 8) | bytes[end - 1]!;
+    const known = this.#names.get(key);
+    if (known !== undefined) {
+      let same = 0;
+      while (same < size && known.charCodeAt(same) === bytes[start + same]) same++;
+      if (same === size) return known;
+    }
+    const name = bytes.toString("latin1", start, end);
+    if (this.#names.size >= NAMES_MAX) this.#names.clear();
+    this.#names.set(key, name);
+    return name;
+  }
+
   /**
    * Writes latin1 text if it has at most `limit` bytes; returns its length in either case (`buf_limit`). Traps outside of the
    * memory.
@@ -43,7 +73,7 @@ export class GuestMemory {
     const start = at >>> 0;
     const bytes = this.#current;
     if (start + length > bytes.length) throw outside();
-    bytes.write(text, start, "latin1");
+    writeLatin1(bytes, text, start);
     return length;
   }
 
@@ -60,20 +90,29 @@ export class GuestMemory {
     let total = texts.length;
     for (const text of texts) total += text.length;
     if (total <= limit >>> 0 && total > 0) {
-      const range = this.view(at, total);
-      let to = 0;
+      let to = at >>> 0;
+      const bytes = this.#current;
+      if (to + total > bytes.length) throw outside();
       for (const text of texts) {
-        to += range.write(text, to, "latin1");
-        range[to++] = 0;
+        writeLatin1(bytes, text, to);
+        to += text.length;
+        bytes[to++] = 0;
       }
     }
-    return (BigInt(texts.length) << 32n) | BigInt(total);
+    // Exact: there are far fewer than 2^21 texts.
+    return BigInt(texts.length * TWO_TO_32 + total);
   }
 
   get #current(): Buffer {
     if (this.#bytes.length === 0) this.#bytes = Buffer.from(this.#memory.buffer);
     return this.#bytes;
   }
+}
+
+function writeLatin1(bytes: Buffer, text: string, at: number): void {
+  const { length } = text;
+  if (length > SHORT_BYTES_MAX) bytes.write(text, at, "latin1");
+  else for (let index = 0; index < length; index++) bytes[at + index] = text.charCodeAt(index);
 }
 
 function outside(): GuestError {

@@ -201,7 +201,10 @@ function chargeCalls(
   );
 }
 
+const CONTINUE: GuestVerdict = { next: true, context: 0 };
+
 function readVerdict(result: bigint): GuestVerdict {
+  if (result === 1n) return CONTINUE;
   const next = Number(BigInt.asUintN(32, result));
   if (next > 1)
     throw new GuestError(

@@ -68,7 +68,16 @@ function listIdentity({ userData }: GateExchange): Field[] {
   });
 }
 
+/** Names as they are compared: requests have few names, again and again. */
+const SPELLED = new Map<string, string>();
+const SPELLED_MAX = 1_000;
+
 // Some upstreams take underscores for hyphens.
 function spell(name: string): string {
-  return name.toLowerCase().replaceAll("_", "-");
+  const known = SPELLED.get(name);
+  if (known !== undefined) return known;
+  const spelled = name.toLowerCase().replaceAll("_", "-");
+  if (SPELLED.size >= SPELLED_MAX) SPELLED.clear();
+  SPELLED.set(name, spelled);
+  return spelled;
 }
