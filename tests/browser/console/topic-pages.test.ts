@@ -382,6 +382,26 @@ test(
   },
 );
 
+test("metadata is asked by SQL, and what is wrong is said", { skip: chromiumSkip }, async (t) => {
+  await roomy.publish({ topic: "asked", payload: HOSTILE });
+  const console = await openRoomy(t, "/messaging/query");
+  const { page } = console;
+  const field = page.getByLabel("One SELECT");
+  const text = HOSTILE.replaceAll("'", "''");
+  await field.fill(`select name, '${text}' as x, null as y from topics where name = 'asked'`);
+  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByText(/^1 rows in/).waitFor();
+  await page.locator("main tr[data-row]", { hasText: "asked" }).waitFor();
+  await checkPage(console, "rows of a query");
+  await takePicture(console, "query-1440");
+  await field.fill("delete from topics");
+  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByText("Only SELECT").waitFor();
+  await checkPage(console, "refused query");
+  await page.getByRole("button", { name: "Groups that lag" }).click();
+  await page.getByText("No rows").waitFor();
+});
+
 test("huge and deep payloads do not stop the pages", { skip: chromiumSkip }, async (t) => {
   const deep = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
   const huge = JSON.stringify({ text: "x".repeat(900_000) });
@@ -415,6 +435,7 @@ for (const look of LOOKS) {
       `/messaging/topics/${TOPIC}/anomalies`,
       "/messaging/topics/full/tail",
       "/messaging/events",
+      "/messaging/query",
       "/messaging/groups",
       "/messaging/dead",
     ]) {

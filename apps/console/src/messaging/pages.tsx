@@ -9,6 +9,7 @@ import { ConnectionsPage } from "./connections.tsx";
 import { DeadLettersPage } from "./dead-letters.tsx";
 import { EventsPage } from "./events.tsx";
 import { GroupsPage } from "./groups.tsx";
+import { QueryPage } from "./query.tsx";
 import { TopicPage } from "./topic.tsx";
 import { TopicsPage } from "./topics.tsx";
 
@@ -22,6 +23,7 @@ const ROUTES: readonly [
   ["/messaging/groups", GroupsPage],
   ["/messaging/dead", DeadLettersPage],
   ["/messaging/events", EventsPage],
+  ["/messaging/query", QueryPage],
   ["/messaging/connections", ConnectionsPage],
 ];
 

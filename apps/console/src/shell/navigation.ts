@@ -77,6 +77,7 @@ export function listAreas(): readonly Area[] {
         { to: "/messaging/groups", label: t("Groups") },
         { to: "/messaging/dead", label: t("Dead letters") },
         { to: "/messaging/events", label: t("Events"), feature: "events" },
+        { to: "/messaging/query", label: t("Query"), feature: "query" },
         { to: "/messaging/connections", label: t("Connections"), feature: "connections" },
       ],
     },

@@ -9,11 +9,14 @@ import { describeConsole } from "../http/console.ts";
 import { handleCors } from "../http/cors.ts";
 import type { EventStreamOptions } from "../http/event-stream.ts";
 import { MessageFrames } from "../http/message-frames.ts";
+import type { ConnectionSources } from "../http/connections-api.ts";
 import { createMessagingRoutes } from "../http/messaging-routes.ts";
 import { createStatsReader, type StatsReader } from "../http/stats-api.ts";
 
 import { Subscribers } from "../http/subscribers.ts";
 import { WebSockets } from "../http/web-sockets.ts";
+import { MetadataQueries } from "../query/metadata-queries.ts";
+import type { MetadataSources } from "../query/metadata-tables.ts";
 import { collectMetrics, createFigures, type MetricSources } from "../metrics.ts";
 import { takeLogSnapshot } from "../store/backup.ts";
 import type { Callers } from "./callers.ts";
@@ -156,24 +159,43 @@ function createReader(
   });
 }
 
+function openQueries({ lifecycle, metrics }: Service, sources: MetadataSources): MetadataQueries {
+  const finished = metrics.counter({
+    name: "platform_pulse_queries_total",
+    help: "SQL queries over metadata by their end; killed ones exceeded a limit.",
+    labels: ["outcome"],
+  });
+  const queries = new MetadataQueries(sources, (outcome) => finished.with({ outcome }).add());
+  lifecycle.onDrain("metadata queries", () => queries.close());
+  return queries;
+}
+
 function listRoutes(
-  { clock }: Service,
+  service: Service,
   subscribe: EventStreamOptions,
   { broker }: Messages,
   { kafka, mqtt, stomp }: Wires,
   readStats: StatsReader,
 ): ApiRoute[] {
+  const connections: ConnectionSources = {
+    http: (after) => subscribe.subscribers.list(after),
+    kafka: (after) => kafka.listConnections(after),
+    mqtt: (after) => mqtt.listConnections(after),
+    stomp: (after) => stomp.listConnections(after),
+  };
+  const queries = openQueries(service, {
+    ...broker,
+    connections: { ...connections },
+    countConsumers: (tenant, name) => kafka.describeGroup(tenant, name)?.members.length ?? 0,
+    readStats,
+  });
   return createMessagingRoutes({
     ...subscribe,
     broker,
     readStats,
-    clock,
-    connections: {
-      http: (after) => subscribe.subscribers.list(after),
-      kafka: (after) => kafka.listConnections(after),
-      mqtt: (after) => mqtt.listConnections(after),
-      stomp: (after) => stomp.listConnections(after),
-    },
+    queries,
+    clock: service.clock,
+    connections,
     describeConsumerGroup: (tenant, name) => kafka.describeGroup(tenant, name),
   });
 }

@@ -164,10 +164,14 @@ function createScopeError(right: Right): PlatformError {
   );
 }
 
+/** True for the operator and administrators. */
+export function isOperator(caller: Caller): boolean {
+  return caller.kind === "operator" || administered.has(caller);
+}
+
 /** Allows only the operator and administrators. */
 export const requireOperator = declareScopes((caller) => {
-  if (caller.kind !== "operator" && !administered.has(caller))
-    throw new PlatformError("forbidden", "Only the operator may do this.");
+  if (!isOperator(caller)) throw new PlatformError("forbidden", "Only the operator may do this.");
 }, ADMIN_SCOPE);
 
 /**

@@ -4,7 +4,18 @@ import type { OperationOptions } from "@platform/chassis";
 /** Describes the console. Without credentials only programs on this machine have access. */
 export function describeConsole(hasCredentials: boolean): OperationOptions["console"] {
   return {
-    features: ["topics", "tail", "schemas", "transforms", "dlq", "rules", "stats", "connections", "events"],
+    features: [
+      "topics",
+      "tail",
+      "schemas",
+      "transforms",
+      "dlq",
+      "rules",
+      "stats",
+      "connections",
+      "events",
+      "query",
+    ],
     credentials: hasCredentials ? "token" : undefined,
   };
 }

@@ -14,6 +14,8 @@ import { createEventRoutes } from "./events-api.ts";
 import { EventCursors } from "./event-cursor.ts";
 import { createGroupRoutes, type GroupRoutesOptions } from "./groups-api.ts";
 import { createPublishRoutes } from "./publish-api.ts";
+import type { MetadataQueries } from "../query/metadata-queries.ts";
+import { createQueryRoute } from "./query-api.ts";
 import { createReadingRoutes } from "./reading-api.ts";
 import { createSocketRoutes } from "./socket-routes.ts";
 import { createStatsRoute, type StatsReader } from "./stats-api.ts";
@@ -27,6 +29,7 @@ export interface MessagingRoutesOptions
   extends EventStreamOptions, Pick<GroupRoutesOptions, "describeConsumerGroup"> {
   broker: Broker;
   readStats: StatsReader;
+  queries: Pick<MetadataQueries, "run">;
   clock: Clock;
   connections: ConnectionSources;
 }
@@ -58,6 +61,7 @@ export function createMessagingRoutes(options: MessagingRoutesOptions): ApiRoute
     ...createAcknowledgementRoutes(parts),
     createConnectionsRoute(options.connections),
     createStatsRoute(options.readStats, admission),
+    createQueryRoute(options.queries, admission),
     ...createUnbuiltRoutes(admission),
   ];
 }

@@ -5,7 +5,6 @@ import type { Admission } from "./admission.ts";
 
 const UNBUILT: readonly (readonly [ApiMethod, string, string])[] = [
   ["POST", "/api/v1/admin/offloader", "Offloading closed segments to an object store"],
-  ["POST", "/api/v1/sqlite/query", "Queries over the broker's metadata"],
   ["POST", "/api/v1/cdc", "Change data capture"],
 ];
 
