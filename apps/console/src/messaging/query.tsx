@@ -81,7 +81,7 @@ function ResultTable({ result }: { result: Result }) {
   const { columns, rows, truncated, elapsed_ms: elapsed } = result;
   return (
     <>
-      <p class="hint" role="status">
+      <p class="hint query-done" role="status">
         {truncated
           ? t("The first {n} rows, in {ms} ms.", { n: formatNumber(rows.length), ms: elapsed })
           : t("{n} rows in {ms} ms.", { n: formatNumber(rows.length), ms: elapsed })}
