@@ -64,10 +64,11 @@ export const BODY_FIELDS: Readonly<Record<string, BodyFields>> = {
     named: {
       "schema?": "JSON Schema: references to other documents are refused",
       "?": "JSON Schema: references to other documents are refused",
+      sql: "SQLite in a child process: an authorizer permits SELECT on given tables alone",
     },
     others: readFields(`
       access_key cause convert[].path cursor dlq_topic group group_name headers.* id ids[] key message_id messages[]?
-      name password patch[].from patch[].path patch[].value payload producer_id
+      name params.* params[] password patch[].from patch[].path patch[].value payload producer_id
       rules[].topics secret_key to.time token topic username
     `),
   },
