@@ -3,6 +3,7 @@ import type { BenchCase } from "../harness/case.ts";
 import { cacheHit } from "./cases/cache-hit.ts";
 import { floor } from "./cases/floor.ts";
 import { guardedGet, limitedGet } from "./cases/guarded-get.ts";
+import { guestGet } from "./cases/guest-get.ts";
 import { idleMemory } from "./cases/idle-memory.ts";
 import { largeBody } from "./cases/large-body.ts";
 import { latency } from "./cases/latency.ts";
@@ -16,6 +17,7 @@ export const GATE_CASES: readonly BenchCase[] = [
   smallGet,
   guardedGet,
   limitedGet,
+  guestGet,
   cacheHit,
   largeBody,
   manyRoutes,

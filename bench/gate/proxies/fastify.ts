@@ -19,6 +19,7 @@ export const fastify: Proxy = {
         new URL("fastify-server.ts", import.meta.url).pathname,
         String(setup.port),
         String(setup.upstreamPort),
+        setup.middleware === undefined ? "" : "hook",
       ],
       cores: setup.cores,
       env: { NODE_ENV: "production" },

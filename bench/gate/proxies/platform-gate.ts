@@ -1,4 +1,5 @@
 // Our gateway, started as a user would start it.
+import { hash } from "node:crypto";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { askVersion } from "../../../tests/stage/program.ts";
@@ -47,8 +48,21 @@ function writeGateConfig(setup: ProxySetup): string {
     ...(setup.accessLog ? { access_log: true } : {}),
     ...(setup.rateLimit === true ? { rate_limit_rpm: RATE_LIMIT_RPM } : {}),
     ...(setup.cache === true ? { cache_ttl_seconds: 3_600 } : {}),
+    ...(setup.middleware === undefined ? {} : { middleware: "guest" }),
   }));
+  if (setup.middleware !== undefined) writeMiddleware(`${path}.state`, setup.middleware);
   const config = { addr: `127.0.0.1:${setup.port}`, workers: setup.workers, routes };
   writeFileSync(path, JSON.stringify(config));
   return path;
+}
+
+/** Registers a module before the start, in the files of the gateway's state. */
+function writeMiddleware(folder: string, module: Buffer): void {
+  const sha256 = hash("sha256", module);
+  const registered_at = new Date().toISOString();
+  const data = [{ name: "guest", versions: [{ sha256, source: "file", registered_at }] }];
+  mkdirSync(join(folder, "middleware"), { recursive: true });
+  writeFileSync(join(folder, "middleware", `${sha256}.wasm`), module);
+  const state = { version: 1, sha256: hash("sha256", JSON.stringify(data)), data };
+  writeFileSync(join(folder, "middleware.json"), JSON.stringify(state));
 }

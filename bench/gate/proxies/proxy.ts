@@ -21,6 +21,8 @@ export interface ProxySetup {
   rateLimit?: boolean;
   /** Stores responses for an hour and answers from the store. */
   cache?: boolean;
+  /** Sets `X-Guest: set` in each request by code of the user: this module, or a hook. */
+  middleware?: Buffer;
   /** Requires an HS256 bearer token signed with this secret. */
   jwtSecret?: string;
   /** Path prefixes of the upstream; default ["/"]. */
