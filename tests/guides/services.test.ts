@@ -103,6 +103,8 @@ test("asking storage: S3's form and records alone", { skip }, async () => {
   assert.match(out, /^Berlin,120\nParis,300$/m);
   assert.match(out, /^\{"city":"Berlin","visits":300\}$/m);
   assert.match(out, /"rows":\[\["csv",1,\d+\]\]/);
+  assert.match(out, /"results":\[\{"key":"docs\/tea.txt",[^}]*\},\{"key":"docs\/coffee.txt"/);
+  assert.match(out, /"results":\[\{"key":"docs\/coffee.txt"[^}]*\}\],"searched":3/);
   assert.ok(!out.includes('"code"'), out);
 });
 

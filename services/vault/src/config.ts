@@ -255,6 +255,18 @@ const KEYS = {
     description: "Limit of the time of a question about the metadata of a bucket (SQL).",
     unit: "ms",
   }),
+  vector_memory: key(
+    z
+      .int()
+      .min(16 * MIB)
+      .max(3_072 * MIB)
+      .default(512 * MIB),
+    {
+      description:
+        "Memory for vectors of the buckets that were searched last, one byte for each number. Vectors that do not fit are read from the index, which is slower.",
+      unit: "bytes",
+    },
+  ),
   enable_audit: key(z.boolean().default(true), {
     description: "Writes an access log to the bucket system-access-logs.",
   }),

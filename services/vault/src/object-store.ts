@@ -22,6 +22,8 @@ import { CopyService } from "./store/copy-service.ts";
 import { MultipartService } from "./store/multipart-service.ts";
 import { ObjectService, type ServiceEnvironment } from "./store/object-service.ts";
 import { StoredOutbox } from "./store/outbox.ts";
+import { createVectorDropper } from "./task/drop-vectors.ts";
+import { TaskQueue } from "./task/task-queue.ts";
 
 /** Totals since the start, and current values. */
 export interface StoreStats {
@@ -83,6 +85,7 @@ export class Store {
   readonly maintenance: Maintenance;
   readonly #env: ServiceEnvironment;
   readonly #outbox: StoredOutbox;
+  readonly #tasks: TaskQueue;
   readonly #monitor: DriveMonitor | undefined;
   readonly #index: IndexConnection;
   readonly #freeSpace: FreeSpace;
@@ -105,7 +108,7 @@ export class Store {
       this.#folders,
       ...environment.blobs.drives.present.map((drive) => drive.folders),
     ]);
-    clearQuestionSnapshots(this.#indexPath);
+    clearQuestionSnapshots(this.indexPath);
     this.#outbox = new StoredOutbox(index, environment.writer);
     this.events = this.#outbox;
     this.buckets = environment.buckets;
@@ -114,6 +117,14 @@ export class Store {
     this.uploads = new MultipartService(environment, this.copies, index);
     this.maintenance = new Maintenance(environment, index, maintenance, monitor);
     this.maintenance.start();
+    const { writer, now } = environment;
+    this.#tasks = new TaskQueue({
+      index,
+      writer,
+      now,
+      handlers: { "drop-vectors": createVectorDropper(writer) },
+      log: maintenance.log,
+    });
   }
 
   /** The usage of a bucket as of the last commit. Reads a single row: cheap enough for the event loop. */
@@ -156,7 +167,7 @@ export class Store {
     return takeStoreSnapshot({
       environment: this.#env,
       folders: this.#folders,
-      index: this.#indexPath,
+      index: this.indexPath,
       freeSpace: this.#freeSpace,
       logBytesMax: this.#logBytesMax,
       stopping: this.#stopping.signal,
@@ -170,7 +181,7 @@ export class Store {
   async snapshotIndex(): Promise<QuestionSnapshot> {
     const take = (): Promise<QuestionSnapshot> => {
       this.#questions += 1;
-      return takeQuestionSnapshot(this.#indexPath, this.#questions, this.#logBytesMax);
+      return takeQuestionSnapshot(this.indexPath, this.#questions, this.#logBytesMax);
     };
     try {
       return await take();
@@ -210,13 +221,14 @@ export class Store {
   }
 
   /** The copy of the index that has every acknowledged commit. */
-  get #indexPath(): string {
+  get indexPath(): string {
     return this.#index instanceof FailoverIndex ? this.#index.path : this.#folders.index;
   }
 
   async #close(): Promise<void> {
     this.#stopping.abort();
     this.#outbox.close();
+    await this.#tasks.stop();
     await this.#monitor?.stop();
     await this.maintenance.stop();
     await this.buckets.close();

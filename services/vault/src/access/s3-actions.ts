@@ -29,7 +29,7 @@ const ON_BUCKETS = `
 `;
 
 /** Actions on buckets that S3 does not have. */
-const OWN_ON_BUCKETS = "QueryBucketMetadata";
+const OWN_ON_BUCKETS = "GetBucketVectorIndex PutBucketVectorIndex QueryBucketMetadata";
 
 /** Actions on the account and on other resources, which bucket policies cannot contain. */
 const ON_ACCOUNT = `

@@ -23,7 +23,7 @@ import { createRequestRecorder } from "../s3/request-log.ts";
 import { RequestMemory } from "../s3/request-memory.ts";
 import { TimestampFormatter } from "../s3/wire/timestamp.ts";
 import type { Callers } from "./callers.ts";
-import { openMetadataQuestions } from "./search.ts";
+import { openMetadataQuestions, openVectorQuestions } from "./search.ts";
 import { openSelect } from "./select.ts";
 import type { EventDelivery } from "./delivery.ts";
 import type { Storage } from "./storage.ts";
@@ -79,6 +79,7 @@ export async function openObjects(
     memory: new RequestMemory(),
     select: openSelect(config, service),
     metadata: openMetadataQuestions(config, service, storage),
+    vectors: openVectorQuestions(config, service),
     webIdentity: callers.webIdentity,
   };
   const audit = openAudit(config, service, storage);

@@ -1,8 +1,9 @@
-// Answers to questions about the metadata of buckets.
+// Answers to questions about the metadata of buckets, and searches of vectors.
 import type { Service } from "@platform/chassis";
 import type { VaultConfig } from "../config.ts";
 import { MetadataQuestions } from "../search/metadata-questions.ts";
-import { createSqlObserver } from "../search/search-metrics.ts";
+import { createSqlObserver, createVectorObserver } from "../search/search-metrics.ts";
+import { VectorQuestions } from "../search/vector-questions.ts";
 import type { Storage } from "./storage.ts";
 
 /** Creates the questions. Their processes start with the first one. */
@@ -17,5 +18,19 @@ export function openMetadataQuestions(
     onFinished: createSqlObserver(metrics, () => questions),
   });
   lifecycle.onDrain("questions about metadata", () => questions.close());
+  return questions;
+}
+
+/** Creates the searches. Their thread starts with the first one. */
+export function openVectorQuestions(
+  { sql_timeout_ms: timeoutMs, vector_memory: memoryBytes }: VaultConfig,
+  { metrics, lifecycle }: Service,
+): VectorQuestions {
+  const questions: VectorQuestions = new VectorQuestions({
+    memoryBytes,
+    timeoutMs,
+    onFinished: createVectorObserver(metrics, () => questions),
+  });
+  lifecycle.onDrain("searches of vectors", () => questions.close());
   return questions;
 }

@@ -4,9 +4,9 @@ import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import type { StoreFolders } from "../disk/files.ts";
 import type { BlobRecord } from "../model/blob.ts";
 import { isBefore, readMark, type IndexMark } from "../index/mark.ts";
-import type { BlobRow } from "../index/records.ts";
-import { openIndexWriter, VERSION_COLUMNS } from "../index/schema.ts";
-import { sealBucket } from "../index/seal.ts";
+import type { BlobRow, VersionRow } from "../index/records.ts";
+import { FORMAT_VERSION, openIndexWriter, VERSION_COLUMNS } from "../index/schema.ts";
+import { sealBucket, sealVector } from "../index/seal.ts";
 import { BLOB_COLUMNS, listBlobPartValues, listBlobValues } from "../index/sealed-values.ts";
 import { findLastGeneration } from "../index/start-check.ts";
 import { recountUsage } from "../index/usage-rows.ts";
@@ -134,8 +134,9 @@ class IndexRestorer {
     this.#nameBuckets();
     this.#dropLost();
     placeVersions(this.#database);
+    this.#database.exec(DROP_LOST_VECTORS);
     countReferences(this.#database);
-    recountUsage(this.#database);
+    recountUsage(this.#database, FORMAT_VERSION);
     this.#writeMeta();
     this.#database.exec("drop table temp.found; commit; pragma wal_checkpoint(truncate)");
     return this.#report;
@@ -162,6 +163,7 @@ class IndexRestorer {
     const meta = new Map(
       salvage.find("select * from meta").map((row) => [row["name"], Number(row["value"])]),
     );
+    this.#seq = Math.max(this.#seq, this.#count("select max(id) as n from vectors"));
     this.#generation = Math.max(this.#generation, meta.get("generation") ?? 0);
     this.#position = {
       commitGeneration: meta.get("commit_generation") ?? 0,
@@ -257,7 +259,24 @@ class IndexRestorer {
       this.#run("delete from temp.found where bucket = ? and key = ?", bucket, row.key);
     for (const version of isNewest ? all.slice(-1) : all)
       this.#addVersion({ ...version, seq: this.#seq + 1 });
+    this.#addVector(row, description.columns.vector);
     this.#report.fromRecords += 1;
+  }
+
+  // A vector that was set later is in the index or its copy only.
+  #addVector({ bucket, key, version }: VersionRow, vector: string | undefined): void {
+    if (vector === undefined) return;
+    this.#seq += 1;
+    const row = { id: this.#seq, bucket, key, version, data: Buffer.from(vector, "base64") };
+    this.#run(
+      "insert or ignore into vectors values (?, ?, ?, ?, ?, ?)",
+      row.id,
+      bucket,
+      key,
+      version,
+      row.data,
+      sealVector(row),
+    );
   }
 
   #addBucket(name: string, make: () => unknown): number {
@@ -367,6 +386,10 @@ class IndexRestorer {
   #count = (text: string): number => Number(this.#run(text)[0]?.["n"] ?? 0);
 }
 
+const DROP_LOST_VECTORS =
+  "delete from vectors where not exists (select 1 from current c where c.bucket = vectors.bucket " +
+  "and c.key = vectors.key and c.version = vectors.version) and not exists (select 1 from versions o " +
+  "where o.bucket = vectors.bucket and o.key = vectors.key and o.version = vectors.version and o.marker = 0)";
 const MISSING_BLOBS =
   "select distinct id from (select blob as id from temp.found union all select part from blob_parts " +
   "union all select blob from parts) where id is not null and id not in (select id from blobs)";

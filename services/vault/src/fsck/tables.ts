@@ -7,6 +7,8 @@ import {
   sealPart,
   sealVersion,
   type SealedPart,
+  sealVector,
+  type VectorRow,
 } from "../index/seal.ts";
 import type { Row, SalvagedTable } from "./salvage.ts";
 
@@ -57,6 +59,17 @@ export const OTHER_TABLES: readonly (SalvagedTable & {
     order: "upload, number",
     columns: "upload number blob size etag modified checksum".split(" "),
     seal: (row: Row) => sealPart(toUploadPart(row)),
+  },
+  {
+    name: "vectors",
+    order: "id",
+    columns: ["id", "bucket", "key", "version", "data"],
+    seal: (row: Row) => sealVector(row as unknown as VectorRow),
+  },
+  {
+    name: "tasks",
+    order: "id",
+    columns: "id kind rule bucket key version seq due attempts state detail".split(" "),
   },
   { name: "events", order: "id", columns: ["id", "record"] },
 ].map((table) => ({

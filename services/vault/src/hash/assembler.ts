@@ -1,5 +1,5 @@
-// Writes WebAssembly modules: the subset of the binary format (WebAssembly Core Specification 2.0, section 5) that the
-// hashing code needs. An expression is the code of its operands followed by the instruction.
+// Writes WebAssembly modules: the subset of the binary format (WebAssembly Core Specification 2.0, section 5) that hashing
+// and searching need. An expression is the code of its operands followed by the instruction.
 
 /** Encoded instructions. */
 export type Code = readonly number[];
@@ -161,6 +161,13 @@ export const i64 = {
 /** Instructions for 128-bit vectors, as four 32-bit lanes for arithmetic. */
 export const v128 = {
   load: (at: Code, offset = 0): Code => [...at, ...simd(0x00), 0, ...encodeUnsigned(offset)],
+  store: (at: Code, value: Code, offset = 0): Code => [
+    ...at,
+    ...value,
+    ...simd(0x0b),
+    0,
+    ...encodeUnsigned(offset),
+  ],
   /** The 32 bits at an address in all four lanes. */
   load32Splat: (at: Code, offset = 0): Code => [...at, ...simd(0x09), 2, ...encodeUnsigned(offset)],
   /** `vector` with one lane loaded from an address. */
@@ -196,6 +203,11 @@ export const v128 = {
   shl: (a: Code, bits: Code): Code => [...a, ...bits, ...simd(0xab)],
   shrU: (a: Code, bits: Code): Code => [...a, ...bits, ...simd(0xad)],
   add: (a: Code, b: Code): Code => [...a, ...b, ...simd(0xae)],
+  /** The lower or upper eight of 16 signed 8-bit lanes, as 16-bit lanes. */
+  extendLow8: (a: Code): Code => [...a, ...simd(0x87)],
+  extendHigh8: (a: Code): Code => [...a, ...simd(0x88)],
+  /** Products of eight signed 16-bit lanes, of which neighbours are added. */
+  dot16: (a: Code, b: Code): Code => [...a, ...b, ...simd(0xba)],
 };
 
 function simd(instruction: number): Code {

@@ -9,8 +9,16 @@ import {
   VERSION_COLUMNS,
   type IndexConnection,
 } from "./schema.ts";
-import { COUNT_USAGE, readAllUsage, USAGE_COLUMNS } from "./usage-rows.ts";
-import { matchesSeal, sealBlob, sealBucket, sealPart, sealVersion } from "./seal.ts";
+import { readAllUsage, USAGE_COLUMNS, writeCountUsage } from "./usage-rows.ts";
+import {
+  matchesSeal,
+  sealBlob,
+  sealBucket,
+  sealPart,
+  sealVector,
+  sealVersion,
+  type VectorRow,
+} from "./seal.ts";
 
 /** The result. Without findings the index is intact. */
 export interface IndexInspection {
@@ -41,7 +49,7 @@ export function inspectIndex(path: string): IndexInspection {
     const format = inspectSchema(index, note);
     if (inspection.findings.length > 0) return inspection;
     inspection.rows = inspectRows(index, format, note);
-    inspectReferences(index, note);
+    inspectReferences(index, format, note);
     inspectCounts(index, format, note);
   } catch (error) {
     note(error instanceof Error ? error.message : String(error));
@@ -130,6 +138,13 @@ function inspectRows(
     const name = String(row["name"]);
     judge("buckets", name, row, sealBucket(name, String(row["document"])));
   }
+  if (format >= 4) {
+    for (const found of index.sql("select * from vectors").iterate()) {
+      const row = found as unknown as VectorRow & { seal: number };
+      lastSequence = Math.max(lastSequence, row.id);
+      judge("vectors", row.id, row, sealVector(row));
+    }
+  }
   const sequence = readMeta(index, "sequence");
   if (sequence < lastSequence) note(`the sequence is at ${sequence}, below ${lastSequence}`);
   return rows;
@@ -172,8 +187,22 @@ const REFERENCES: readonly (readonly [string, string])[] = [
   ["a blob is garbage and in use", "select blob from garbage where blob in (select id from blobs)"],
 ];
 
-function inspectReferences(index: IndexConnection, note: (finding: string) => void): void {
-  for (const [finding, text] of REFERENCES) {
+const REFERENCES_OF_FORMAT_4: readonly (readonly [string, string])[] = [
+  [
+    "a vector belongs to a version that is missing",
+    "select v.id from vectors v where not exists (select 1 from current c where " +
+      "c.bucket = v.bucket and c.key = v.key and c.version = v.version) and not exists (select 1 from versions o " +
+      "where o.bucket = v.bucket and o.key = v.key and o.version = v.version and o.marker = 0)",
+  ],
+];
+
+function inspectReferences(
+  index: IndexConnection,
+  format: number,
+  note: (finding: string) => void,
+): void {
+  const more = format >= 4 ? REFERENCES_OF_FORMAT_4 : [];
+  for (const [finding, text] of [...REFERENCES, ...more]) {
     const row = index.sql(`${text} limit 1`).get();
     if (row !== undefined) note(`${finding} (${String(Object.values(row)[0])})`);
   }
@@ -185,7 +214,7 @@ function inspectCounts(
   note: (finding: string) => void,
 ): void {
   if (format >= 3) {
-    inspectUsage(index, note);
+    inspectUsage(index, format, note);
     return;
   }
   const objects = Number(index.sql("select count(*) as n from current").get()?.["n"]);
@@ -193,10 +222,14 @@ function inspectCounts(
   if (objects !== counted) note(`there are ${objects} objects, and ${counted} were counted`);
 }
 
-function inspectUsage(index: IndexConnection, note: (finding: string) => void): void {
+function inspectUsage(
+  index: IndexConnection,
+  format: number,
+  note: (finding: string) => void,
+): void {
   readAllUsage(index);
   const wrong =
-    `with counted as materialized (${COUNT_USAGE}), kept as (select bucket, ${USAGE_COLUMNS} from usage) ` +
+    `with counted as materialized (${writeCountUsage(format)}), kept as (select bucket, ${USAGE_COLUMNS} from usage) ` +
     "select * from (select * from kept except select * from counted) union all " +
     "select * from (select * from counted except select * from kept) limit 1";
   const row = index.sql(wrong).get();

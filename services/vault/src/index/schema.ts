@@ -6,9 +6,9 @@ import { recountUsage, USAGE_TABLE } from "./usage-rows.ts";
 
 /**
  * Incremented by each change that an older program would misread. 2 added the seals of rows (`seal.ts`), 3 the usage of
- * buckets.
+ * buckets, 4 vectors and tasks.
  */
-export const FORMAT_VERSION = 3;
+export const FORMAT_VERSION = 4;
 
 /** Bytes of a page of the index. */
 export const PAGE_BYTES = 8192;
@@ -121,6 +121,38 @@ const SEALED_TABLES = ["buckets", "current", "versions", "blobs", "blob_parts", 
 // Constant time, regardless of the size of the tables: existing rows have no seal until they are written again.
 const SEAL_COLUMNS = SEALED_TABLES.map((table) => `alter table ${table} add column seal integer;`);
 
+/**
+ * Vectors of versions, little-endian floats; `id` is in the order of commits. Tasks are work that a commit has caused and that a
+ * later one ends; they are unique by what they are about, so that there are no more of them than versions.
+ */
+const TABLES_OF_FORMAT_4 = `
+create table vectors (
+  id integer primary key,
+  bucket integer not null,
+  key blob not null,
+  version text not null,
+  data blob not null,
+  seal integer not null
+);
+create unique index vectors_by_version on vectors (bucket, key, version);
+create index vectors_by_bucket on vectors (bucket, id);
+create table tasks (
+  id integer primary key autoincrement,
+  kind text not null,
+  rule text not null,
+  bucket integer not null,
+  key blob not null,
+  version text not null,
+  seq integer not null,
+  due integer not null,
+  attempts integer not null,
+  state text not null,
+  detail text,
+  unique (kind, rule, bucket, key, version)
+);
+create index tasks_by_due on tasks (state, kind, due);
+`;
+
 /** A connection with its prepared statements. */
 export class IndexConnection {
   #database: DatabaseSync;
@@ -219,11 +251,12 @@ export function makeTables(database: DatabaseSync, from: number, to: number): vo
   if (from < 1) database.exec(TABLES_OF_FORMAT_1);
   if (from < 2 && to >= 2) database.exec(SEAL_COLUMNS.join("\n"));
   if (from < 3 && to >= 3) database.exec(USAGE_TABLE);
+  if (from < 4 && to >= 4) database.exec(TABLES_OF_FORMAT_4);
 }
 
 // Reads all rows of versions, once. Earlier formats had only totals.
 function countBuckets(database: DatabaseSync): void {
-  recountUsage(database);
+  recountUsage(database, FORMAT_VERSION);
   database.exec("delete from meta where name in ('objects', 'storage_bytes')");
 }
 

@@ -76,6 +76,20 @@ export function sealUsage(bucket: number, usage: BucketUsage): number {
   return sealColumns(bucket, objects, versions, deleteMarkers, bytes, uploads, uploadBytes);
 }
 
+/** The columns of a row of `vectors` that its seal covers. */
+export interface VectorRow {
+  id: number;
+  bucket: number;
+  key: Uint8Array;
+  version: string;
+  data: Uint8Array;
+}
+
+/** The seal of a row of `vectors`. */
+export function sealVector({ id, bucket, key, version, data }: VectorRow): number {
+  return sealColumns(id, bucket, key, version, data);
+}
+
 function sealColumns(...columns: ColumnValue[]): number {
   return columns.reduce<number>(addColumn, 0) >>> 0;
 }

@@ -18,16 +18,23 @@ export const USAGE_TABLE = `create table usage (
 /** The counted columns, in the order of the table. */
 export const USAGE_COLUMNS = "objects, versions, markers, bytes, uploads, upload_bytes";
 
-/** Selects the correct rows of the table, without their seals, by counting everything. */
-export const COUNT_USAGE =
+/** Selects the correct rows of the table, without their seals, by counting everything. Vectors count as bytes since format 4. */
+export function writeCountUsage(format: number): string {
+  const vectors =
+    format < 4
+      ? ""
+      : " union all select bucket, 0, 0, 0, sum(length(data)), 0, 0 from vectors group by bucket";
+  return `${COUNT_ROWS}${vectors}) group by bucket`;
+}
+
+const COUNT_ROWS =
   "select bucket, sum(objects) as objects, sum(versions) as versions, sum(markers) as markers, " +
   "sum(bytes) as bytes, sum(uploads) as uploads, sum(upload_bytes) as upload_bytes from (" +
   "select bucket, count(*) as objects, count(*) as versions, 0 as markers, sum(size) as bytes, " +
   "0 as uploads, 0 as upload_bytes from current group by bucket union all " +
   "select bucket, 0, sum(marker = 0), sum(marker = 1), sum(size), 0, 0 from versions group by bucket union all " +
   "select bucket, 0, 0, 0, 0, count(*), 0 from uploads where completed is null group by bucket union all " +
-  "select u.bucket, 0, 0, 0, 0, 0, sum(p.size) from parts p join uploads u on u.id = p.upload group by u.bucket" +
-  ") group by bucket";
+  "select u.bucket, 0, 0, 0, 0, 0, sum(p.size) from parts p join uploads u on u.id = p.upload group by u.bucket";
 
 /** Prepares statements. */
 interface Statements {
@@ -68,11 +75,11 @@ export function writeUsage(index: Statements, bucket: number, usage: BucketUsage
     );
 }
 
-/** Recounts all buckets. */
-export function recountUsage(database: DatabaseSync): void {
+/** Recounts all buckets of an index of a format. */
+export function recountUsage(database: DatabaseSync, format: number): void {
   database.exec("delete from usage");
   const index: Statements = { sql: (text) => database.prepare(text) };
-  for (const row of database.prepare(COUNT_USAGE).all()) {
+  for (const row of database.prepare(writeCountUsage(format)).all()) {
     writeUsage(index, Number(row["bucket"]), fromColumns(row));
   }
 }

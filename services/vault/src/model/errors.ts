@@ -142,6 +142,8 @@ export const ERRORS = {
     "The specified multipart upload does not exist. The upload ID may be invalid, or the upload may have been aborted or completed.",
   ],
   NoSuchVersion: [404, "The specified version does not exist."],
+  NoSuchVector: [404, "The specified object does not have a vector."],
+  NoSuchVectorIndex: [404, "The specified bucket does not have a vector index."],
   NoSuchWebsiteConfiguration: [404, "The specified bucket does not have a website configuration"],
   NotImplemented: [
     501,

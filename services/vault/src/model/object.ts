@@ -54,6 +54,8 @@ export interface ObjectAttributes {
   retention?: Retention;
   legalHold?: boolean;
   encryption?: EncryptionRequest;
+  /** Little-endian floats, as many as the vector index of the bucket has dimensions. */
+  vector?: Uint8Array;
 }
 
 /** Conditions on the live object under a key. ETags are without quotes; `*` stands for any object. */
@@ -125,7 +127,7 @@ export interface ObjectAddress {
 }
 
 /** Information about an object version. */
-export interface ObjectInfo extends Omit<ObjectAttributes, "encryption"> {
+export interface ObjectInfo extends Omit<ObjectAttributes, "encryption" | "vector"> {
   bucket: string;
   key: string;
   /** `null` for the null version. */

@@ -95,6 +95,8 @@ export interface CompleteUploadRequest extends UploadAddress {
   checksumType?: ObjectChecksum["type"];
   /** Expected size in bytes. */
   sizeBytes?: number;
+  /** Vector of the object instead of the upload's: little-endian floats in base64. */
+  vector?: string;
   conditions?: WriteConditions;
   actor?: Actor;
 }

@@ -14,7 +14,9 @@ import {
   matchesSeal,
   sealBlob,
   sealPart,
+  sealVector,
   sealVersion,
+  type VectorRow,
 } from "../index/seal.ts";
 import { readUsage } from "../index/usage-rows.ts";
 import type { BlobPart, BlobRecord } from "../model/blob.ts";
@@ -174,6 +176,18 @@ export class PointReader {
     return this.#readSealed(() => {
       const row = this.#index.sql(`select ${BLOB_COLUMNS} from blobs where id = ?`).get(id);
       return row === undefined ? undefined : requireBlob(row as unknown as BlobRow);
+    });
+  }
+
+  /** The vector of a version: little-endian floats. `undefined` if it has none. */
+  findVector(bucket: number, { key, version }: VersionRow): Uint8Array | undefined {
+    return this.#readSealed(() => {
+      const row = this.#index
+        .sql("select * from vectors where bucket = ? and key = ? and version = ?")
+        .get(bucket, key, version) as unknown as (VectorRow & { seal: number }) | undefined;
+      if (row === undefined) return undefined;
+      if (!matchesSeal(row.seal, sealVector(row))) throw damagedRow("a vector");
+      return row.data;
     });
   }
 

@@ -35,6 +35,12 @@ import {
   putBucketReplication,
   putBucketRequestPayment,
 } from "./bucket/unset.ts";
+import {
+  deleteBucketVectorIndex,
+  getBucketVectorIndex,
+  putBucketVectorIndex,
+} from "./bucket/vector-index.ts";
+import { findSimilarObjects, searchBucketVectors } from "./bucket/vector-search.ts";
 import { getBucketVersioning, putBucketVersioning } from "./bucket/versioning.ts";
 import { websiteSetting } from "./bucket/website.ts";
 import { listMultipartUploads, listParts } from "./multipart/list.ts";
@@ -59,6 +65,7 @@ import { postObject } from "./object/post-object.ts";
 import { putObject } from "./object/put-object.ts";
 import { selectObjectContent, selectRecords } from "./object/select-object.ts";
 import { deleteObjectTagging, getObjectTagging, putObjectTagging } from "./object/tagging.ts";
+import { deleteObjectVector, getObjectVector, putObjectVector } from "./object/vector.ts";
 import { assumeRoleWithWebIdentity } from "./sts/assume-role.ts";
 
 const { read: READ, write: WRITE } = STORAGE_SCOPES;
@@ -76,6 +83,7 @@ const OBJECT_READING = {
   revealsMissing: true,
 };
 
+const JSON_SETTING = { refusesAnonymous: true, errorForm: "json" as const };
 const METADATA_QUESTION = {
   action: "s3:QueryBucketMetadata",
   refusesAnonymous: true,
@@ -276,6 +284,35 @@ export const OPERATIONS: readonly Operation[] = [
   }),
   row(READ, "QueryBucketMetadata", "GET bucket?sql", queryBucketMetadata, METADATA_QUESTION),
   row(READ, "QueryBucketMetadataBody", "POST bucket?sql", queryBucketMetadata, METADATA_QUESTION),
+  row(
+    READ,
+    "SearchBucketVectors",
+    "POST bucket?vector-search",
+    searchBucketVectors,
+    METADATA_QUESTION,
+  ),
+  row(READ, "FindSimilarObjects", "GET bucket?similar", findSimilarObjects, METADATA_QUESTION),
+  row(READ, "GetBucketVectorIndex", "GET bucket?vector-index", getBucketVectorIndex, JSON_SETTING),
+  row(WRITE, "PutBucketVectorIndex", "PUT bucket?vector-index", putBucketVectorIndex, JSON_SETTING),
+  row(WRITE, "DeleteBucketVectorIndex", "DELETE bucket?vector-index", deleteBucketVectorIndex, {
+    ...JSON_SETTING,
+    action: "s3:PutBucketVectorIndex",
+  }),
+  row(READ, "GetObjectVector", "GET object?vector", getObjectVector, {
+    ...OBJECT_READING,
+    errorForm: "json",
+  }),
+  row(WRITE, "PutObjectVector", "PUT object?vector", putObjectVector, {
+    action: "s3:PutObject",
+    acl: BUCKET_WRITE,
+    errorForm: "json",
+  }),
+  row(WRITE, "DeleteObjectVector", "DELETE object?vector", deleteObjectVector, {
+    action: "s3:DeleteObject",
+    versionAction: "s3:DeleteObjectVersion",
+    acl: BUCKET_WRITE,
+    errorForm: "json",
+  }),
   row(WRITE, "PutObject", "PUT object", putObject, NEW_VERSION),
   row(WRITE, "CopyObject", "PUT object?copy", copyObject, NEW_VERSION),
   row(READ, "GetObject", "GET object", getObject, OBJECT_READING),

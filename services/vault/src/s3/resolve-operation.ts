@@ -41,13 +41,10 @@ const UNAVAILABLE: ReadonlySet<string> = new Set([
   "encryption-context",
   "restore",
   "session",
-  "similar",
   "sweep",
   "torrent",
   "transform",
   "triggers",
-  "vector-index",
-  "vector-search",
 ]);
 /** Parameters that select another operation; they never refine one. */
 const SUBRESOURCES: ReadonlySet<string> = new Set(
@@ -63,7 +60,7 @@ const OLDER_PARAMETERS: ReadonlySet<string> = new Set(["AWSAccessKeyId", "Signat
 const WRITE_PARAMETERS: ReadonlySet<string> = new Set(["versionId", "partNumber", "uploadId"]);
 
 /** Questions whose text may be the body of a POST, which reads. */
-const QUESTIONS: ReadonlySet<string> = new Set(["sql"]);
+const QUESTIONS: ReadonlySet<string> = new Set(["sql", "vector-search"]);
 
 /** Subresources that a bucket can have several of, each with an `id`. */
 const IDENTIFIED: ReadonlySet<string> = new Set([

@@ -1,6 +1,7 @@
-// Metrics of questions about the metadata of buckets.
+// Metrics of questions about the metadata of buckets, and of searches of vectors.
 import type { MetricRegistry } from "@platform/kernel/metrics";
 import type { MetadataQuestions, MetadataQuestionsOptions } from "./metadata-questions.ts";
+import type { VectorQuestions, VectorQuestionsOptions } from "./vector-questions.ts";
 
 /** Registers the metrics. Returns the function that counts finished questions. */
 export function createSqlObserver(
@@ -11,12 +12,6 @@ export function createSqlObserver(
     name: "platform_vault_sql_requests_total",
     help: "Questions about metadata by their end; killed ones exceeded a limit of time or memory.",
     labels: ["outcome"],
-  });
-  const gauge = (name: string, help: string, value: number) => ({
-    type: "gauge" as const,
-    name,
-    help,
-    samples: [{ labels: [], value }],
   });
   registry.collect({
     name: "vault-sql",
@@ -34,4 +29,31 @@ export function createSqlObserver(
     ],
   });
   return (outcome) => requests.with({ outcome }).add();
+}
+
+/** Registers the metrics. Returns the function that counts finished searches. */
+export function createVectorObserver(
+  registry: MetricRegistry,
+  getQuestions: () => Pick<VectorQuestions, "waiting">,
+): VectorQuestionsOptions["onFinished"] {
+  const requests = registry.counter({
+    name: "platform_vault_vector_requests_total",
+    help: "Searches of vectors by their end; killed ones exceeded the limit of time.",
+    labels: ["outcome"],
+  });
+  registry.collect({
+    name: "vault-vector",
+    collect: () => [
+      gauge(
+        "platform_vault_vector_waiting",
+        "Searches of vectors that wait for their turn.",
+        getQuestions().waiting,
+      ),
+    ],
+  });
+  return (outcome) => requests.with({ outcome }).add();
+}
+
+function gauge(name: string, help: string, value: number) {
+  return { type: "gauge" as const, name, help, samples: [{ labels: [], value }] };
 }

@@ -118,7 +118,7 @@ export class BucketCatalogue {
 
   /** Removes a setting, if it exists. */
   deleteSetting(bucket: string, kind: BucketSettingKind, expected?: Bucket): Promise<void> {
-    return this.#configure({ bucket, setting: { kind }, expected });
+    return this.#configure({ bucket, setting: { kind }, nowMs: this.#now(), expected });
   }
 
   /** Adds a rule to the `notification` setting; replaces a rule with the same id. `InvalidBucketState` beyond 100 rules. */

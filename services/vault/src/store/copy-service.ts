@@ -3,6 +3,7 @@ import { requireCustomerKey } from "../blob/encryption.ts";
 import type { BlobRecord } from "../model/blob.ts";
 import { parseChecksum, parseOwner, type VersionRow } from "../index/records.ts";
 import { StoreError } from "../model/store-error.ts";
+import { FLOAT_BYTES, requireFitting } from "../model/vector.ts";
 import { checkReadConditions } from "./conditions.ts";
 import { buildAttributeColumns } from "./new-object.ts";
 import { parseDetail, type ObjectService, type ServiceEnvironment } from "./object-service.ts";
@@ -43,18 +44,30 @@ export class CopyService {
   async copy(request: CopyRequest): Promise<CopyResult> {
     requireKey(request.key);
     requireAttributes(request.attributes);
-    this.#env.buckets.require(request.bucket);
+    const { settings } = this.#env.buckets.require(request.bucket);
+    requireFitting(settings.vectorIndex, request.attributes.vector);
     requireChange(request);
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
       const source = this.find(request.source);
       if (source === undefined) continue;
       const attributes = chooseAttributes(request, source.row);
+      const vector = attributes.vector ?? this.#findFitting(request.bucket, source.row);
+      if (vector !== undefined) attributes.vector = vector;
       const result = mayShare(request, source)
         ? await this.#share(request, source, attributes)
         : await this.#copyBytes(request, source, attributes);
       if (result !== undefined) return { ...result, sourceVersionId: source.row.version };
     }
     throw new StoreError("SlowDown", "The source changes faster than it can be copied");
+  }
+
+  // A copy has the vector of its source if it fits the index of its bucket.
+  #findFitting(bucket: string, row: VersionRow): Uint8Array | undefined {
+    const { vectorIndex } = this.#env.buckets.require(bucket).settings;
+    if (vectorIndex === undefined) return undefined;
+    const vector = this.#env.points.findVector(row.bucket, row);
+    const bytes = vectorIndex.dimension * FLOAT_BYTES;
+    return vector?.length === bytes ? vector : undefined;
   }
 
   /** Looks up the source and checks its conditions. `undefined` if it changed meanwhile. */

@@ -17,6 +17,7 @@ import type {
 } from "../model/object.ts";
 import { requireAttributes, requireContentLength, requireKey } from "./validate.ts";
 import { StoreError } from "../model/store-error.ts";
+import { requireFitting } from "../model/vector.ts";
 import { requireQuota } from "../model/quota.ts";
 import {
   buildUploadInfo,
@@ -59,9 +60,10 @@ export class MultipartService {
 
   async create(request: CreateUploadRequest): Promise<UploadInfo> {
     const { buckets, writer, now, takeVersionId } = this.#env;
-    buckets.require(request.bucket);
+    const { settings } = buckets.require(request.bucket);
     requireKey(request.key);
     requireAttributes(request);
+    requireFitting(settings.vectorIndex, request.vector);
     if (request.checksum !== undefined) requireChecksumType(request.checksum);
     const address = { bucket: request.bucket, key: request.key, uploadId: takeVersionId() };
     const detail: UploadDetail = {
@@ -212,7 +214,9 @@ export class MultipartService {
       const row = findPartRow(this.#index, upload.id, partNumber);
       if (row !== undefined) parts.push({ ...row });
     }
-    return { parts, description: { columns: object, versioned: bucket.versioning === "Enabled" } };
+    const { vector } = request;
+    const columns = vector === undefined ? object : { ...object, vector };
+    return { parts, description: { columns, versioned: bucket.versioning === "Enabled" } };
   }
 
   /** Throws `NoSuchUpload` if it was completed or aborted. */

@@ -7,13 +7,13 @@ import type { ObjectAttributes } from "../model/object.ts";
 /** The columns that depend on attributes only. */
 export type AttributeColumns = Pick<
   NewObject,
-  "class" | "owner" | "tags" | "retention" | "hold" | "detail"
+  "class" | "owner" | "tags" | "retention" | "hold" | "detail" | "vector"
 >;
 
 /** Builds the columns and the detail of the attributes. */
 export function buildAttributeColumns(attributes: ObjectAttributes): AttributeColumns {
   const detail: ObjectDetail = {};
-  const { headers, metadata, websiteRedirect, acl, tags, owner, retention } = attributes;
+  const { headers, metadata, websiteRedirect, acl, tags, owner, retention, vector } = attributes;
   if (headers !== undefined && Object.keys(headers).length > 0) detail.headers = headers;
   if (metadata !== undefined && Object.keys(metadata).length > 0) detail.metadata = metadata;
   if (websiteRedirect !== undefined) detail.redirect = websiteRedirect;
@@ -27,5 +27,6 @@ export function buildAttributeColumns(attributes: ObjectAttributes): AttributeCo
     hold: attributes.legalHold ?? null,
     detail: JSON.stringify(detail),
     ...(retention === undefined ? {} : { retention }),
+    ...(vector === undefined ? {} : { vector: Buffer.from(vector).toString("base64") }),
   };
 }

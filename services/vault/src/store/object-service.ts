@@ -30,6 +30,7 @@ import type {
 } from "../model/object.ts";
 import { requireQuota } from "../model/quota.ts";
 import { StoreError } from "../model/store-error.ts";
+import { requireFitting, type StoredVector } from "../model/vector.ts";
 import type { ObjectPartsResult } from "../model/upload.ts";
 import type { ListVersionsRequest, ListVersionsResult } from "../model/version.ts";
 import { buildListResult } from "../query/list-objects.ts";
@@ -79,6 +80,7 @@ export class ObjectService {
     requireKey(request.key);
     requireContentLength(request.contentLength);
     requireAttributes(request);
+    requireFitting(bucket.settings.vectorIndex, request.vector);
     if (bucket.settings.quota !== undefined) this.#requireQuota(state, request);
     const versionId = takeVersionId();
     const columns = buildAttributeColumns(request);
@@ -197,6 +199,23 @@ export class ObjectService {
   ): Promise<{ versionId: string }> {
     requireTags(tags);
     return this.#change(address, { kind: "tags", tags }, origin);
+  }
+
+  /** The vector of a version, and its id. `undefined` if it has none. */
+  readVector(address: ObjectAddress): StoredVector | undefined {
+    const { row } = this.#find(address);
+    const data = this.#env.points.findVector(row.bucket, row);
+    return data === undefined ? undefined : { data, versionId: row.version };
+  }
+
+  /** Sets the vector of a version (little-endian floats); `undefined` removes it. */
+  async setVector(
+    address: ObjectAddress,
+    vector: Uint8Array | undefined,
+  ): Promise<{ versionId: string }> {
+    requireKey(address.key);
+    const change = vector === undefined ? {} : { vector };
+    return this.#env.writer.submit({ type: "setVector", address, ...change });
   }
 
   async setAcl(address: ObjectAddress, acl: Acl, actor?: Actor): Promise<{ versionId: string }> {

@@ -84,7 +84,8 @@ export function applyAttribute(
   return { versionId: row.version };
 }
 
-function requireVersion(
+/** The version of an address, the live one by default. Throws if it is missing or a delete marker. */
+export function requireVersion(
   context: WriterContext,
   bucket: number,
   address: ObjectAddress,

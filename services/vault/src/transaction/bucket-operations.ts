@@ -4,7 +4,10 @@ import type { BucketSettingKind, BucketSettings } from "../model/bucket-settings
 import type { Bucket, CreateBucketRequest } from "../model/bucket.ts";
 import type { NotificationRule } from "../model/event.ts";
 import { StoreError } from "../model/store-error.ts";
+import type { VectorIndex } from "../model/vector.ts";
+import { addTask, hasTask } from "./task-rows.ts";
 import { releaseUpload, type UploadRow } from "./upload-rows.ts";
+import { hasVectors } from "./vector-rows.ts";
 import type { BucketState, WriterContext } from "./writer-context.ts";
 
 export interface CreateBucketOperation {
@@ -29,6 +32,8 @@ export interface ConfigureBucketOperation {
   subscription?: NotificationRule;
   /** The id of a subscription to remove, if it exists. */
   removedSubscription?: string;
+  /** Time of the change, for its tasks. */
+  nowMs?: number;
   /** Refused unless the bucket still has these settings. */
   expected?: Bucket | undefined;
 }
@@ -94,6 +99,7 @@ export function applyDeleteBucket(
   }
   const uploads = context.sql("select id, bucket, completed from uploads where bucket = ?").all(id);
   for (const upload of uploads as unknown as UploadRow[]) releaseUpload(context, upload);
+  context.sql("delete from tasks where bucket = ?").run(id);
   context.sql("delete from buckets where id = ?").run(id);
   context.buckets.delete(name);
   return null;
@@ -104,13 +110,15 @@ export function applyConfigureBucket(
   context: WriterContext,
   operation: ConfigureBucketOperation,
 ): BucketState {
-  const { id, bucket: before } = context.requireBucket(operation.bucket);
-  requireUnchanged(before, operation.expected);
-  let bucket = before;
+  const before = context.requireBucket(operation.bucket);
+  const { id } = before;
+  requireUnchanged(before.bucket, operation.expected);
+  let { bucket } = before;
   if (operation.versioning !== undefined) {
     bucket = setVersioning(bucket, operation.versioning);
   }
   if (operation.setting !== undefined) {
+    if (operation.setting.kind === "vectorIndex") changeVectorIndex(context, before, operation);
     bucket = setDocument(bucket, operation.setting.kind, operation.setting.document);
   }
   if (operation.subscription !== undefined) {
@@ -126,6 +134,30 @@ export function applyConfigureBucket(
   const state = { id, bucket };
   context.buckets.set(bucket.name, state);
   return state;
+}
+
+// Vectors of an index that was deleted are removed by a task: a new index would take them for its own.
+function changeVectorIndex(
+  context: WriterContext,
+  { id, bucket }: BucketState,
+  { setting, nowMs = 0 }: ConfigureBucketOperation,
+): void {
+  const wanted = setting?.document as VectorIndex | undefined;
+  const before = bucket.settings.vectorIndex;
+  const fail = (reason: string): StoreError =>
+    new StoreError("InvalidBucketState", reason, { bucket: bucket.name });
+  if (wanted === undefined) {
+    if (before === undefined || !hasVectors(context, id)) return;
+    const task = { rule: "", bucket: id, key: new Uint8Array(), version: "", dueMs: nowMs };
+    addTask(context, { kind: "drop-vectors", ...task });
+    return;
+  }
+  if (hasTask(context, "drop-vectors", id)) {
+    throw fail("The vectors of the former index are still being removed.");
+  }
+  if (before === undefined || !hasVectors(context, id)) return;
+  const isSame = before.dimension === wanted.dimension && before.metric === wanted.metric;
+  if (!isSame) throw fail("The bucket has vectors: dimension and metric cannot be changed.");
 }
 
 function requireUnchanged(bucket: Bucket, expected: Bucket | undefined): void {

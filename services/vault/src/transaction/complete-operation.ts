@@ -218,6 +218,7 @@ function buildObject(
     size,
     checksum: formatChecksum(checksum),
     event: "ObjectCreated:CompleteMultipartUpload",
+    ...(request.vector === undefined ? {} : { vector: request.vector }),
     ...(request.conditions === undefined ? {} : { conditions: request.conditions }),
     ...(request.actor === undefined ? {} : { actor: request.actor }),
   };

@@ -41,6 +41,11 @@ export function findChangedRow(operation: Operation): ChangedRow | undefined {
     case "acknowledgeEvents":
     case "forgetGarbage":
     case "markDrive":
+    // Vectors are no part of the rows.
+    case "setVector":
+    case "dropVectors":
+    case "endTask":
+    case "retryTask":
     case "confirm":
       return undefined;
     default:

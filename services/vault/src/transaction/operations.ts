@@ -12,6 +12,8 @@ import {
 } from "./upload-operations.ts";
 import { applyAttribute } from "./attribute-operations.ts";
 import { applyDelete } from "./delete-operation.ts";
+import { applyDropVectors, applyEndTask, applyRetryTask } from "./task-operations.ts";
+import { applySetVector } from "./vector-operations.ts";
 import { applyPut } from "./put-operation.ts";
 import type { WriterContext } from "./writer-context.ts";
 
@@ -27,6 +29,10 @@ const OPERATION_HANDLERS = {
   put: applyPut,
   delete: applyDelete,
   attribute: applyAttribute,
+  setVector: applySetVector,
+  dropVectors: applyDropVectors,
+  endTask: applyEndTask,
+  retryTask: applyRetryTask,
   createUpload: applyCreateUpload,
   putPart: applyPutPart,
   completeUpload: applyCompleteUpload,

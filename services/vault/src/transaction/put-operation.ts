@@ -4,6 +4,7 @@ import type { BlobId, BlobRecord } from "../model/blob.ts";
 import { emitEvent } from "./emit.ts";
 import type { Actor, ObjectEventName } from "../model/event.ts";
 import { encodeHold, encodeKey, type VersionRow } from "../index/records.ts";
+import { setVector } from "./vector-rows.ts";
 import type { BucketState, WriterContext } from "./writer-context.ts";
 import { computeDefaultRetention } from "./lock-guard.ts";
 import type { Retention } from "../model/lock.ts";
@@ -36,6 +37,8 @@ export interface NewObject {
   /** Null if the request does not set it. */
   hold: boolean | null;
   detail: string;
+  /** Its vector: little-endian floats in base64. */
+  vector?: string;
   conditions?: WriteConditions;
   event: ObjectEventName;
   actor?: Actor;
@@ -62,7 +65,8 @@ export function applyPut(context: WriterContext, operation: PutOperation): PutOu
   const current = findCurrent(context, state.id, key);
   checkWriteConditions(object, current);
   if (state.bucket.settings.quota !== undefined) {
-    requirePutQuota(context, state, key, current, object.size);
+    const vectorBytes = Buffer.byteLength(object.vector ?? "", "base64");
+    requirePutQuota(context, state, key, current, object.size + vectorBytes);
   }
   let blob: BlobId;
   if ("share" in content) {
@@ -155,6 +159,7 @@ export function placeObject(
     hold: encodeHold(object.hold),
     detail: object.detail,
   });
+  placeVector(context, state, key, version, object);
   const subject = {
     key: object.key,
     versionId: version,
@@ -164,6 +169,18 @@ export function placeObject(
   };
   emitEvent(context, state, object.event, subject, object.actor, object.nowMs);
   return version;
+}
+
+// A vector that was given must fit, also if the index of the bucket has changed since the request was read.
+function placeVector(
+  context: WriterContext,
+  state: BucketState,
+  key: Uint8Array,
+  version: string,
+  { vector }: NewObject,
+): void {
+  if (vector === undefined) return;
+  setVector(context, state, key, version, Buffer.from(vector, "base64"));
 }
 
 function chooseRetention(state: BucketState, object: NewObject): Retention | undefined {

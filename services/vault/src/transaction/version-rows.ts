@@ -6,6 +6,7 @@ import { releaseBlob } from "./blob-rows.ts";
 import { VERSION_COLUMNS } from "../index/schema.ts";
 import type { VersionRow } from "../index/records.ts";
 import { damagedRow, matchesSeal, sealVersion } from "../index/seal.ts";
+import { removeVector } from "./vector-rows.ts";
 import type { WriterContext } from "./writer-context.ts";
 
 const VERSION_MARKS = VERSION_COLUMNS.replaceAll(/\w+/g, "?");
@@ -146,6 +147,7 @@ export function removeCurrent(context: WriterContext, row: VersionRow): void {
   usage.objects -= 1;
   usage.versions -= 1;
   usage.bytes -= row.size;
+  removeVector(context, row.bucket, row.key, row.version);
   if (row.blob !== null) releaseBlob(context, row.blob);
 }
 
@@ -158,6 +160,7 @@ export function removeOlder(context: WriterContext, row: VersionRow): void {
   if (row.marker === 1) usage.deleteMarkers -= 1;
   else usage.versions -= 1;
   usage.bytes -= row.size;
+  removeVector(context, row.bucket, row.key, row.version);
   if (row.blob !== null) releaseBlob(context, row.blob);
 }
 

@@ -180,6 +180,7 @@ for (const format of [1, 2]) {
     const options = { dataDir: makeFolder(context), reserveBytes: 0, partBytesMin: 1 };
     await fill(options);
     const index = new DatabaseSync(join(options.dataDir, "index.sqlite"));
+    index.exec("drop table vectors; drop table tasks");
     index.exec("drop table usage");
     // The totals of earlier formats. The bytes are wrong: they must not be used.
     index.exec("insert into meta select 'objects', count(*) from current");

@@ -16,6 +16,7 @@ import {
   readChecksumAlgorithm,
   readCompositeClaim,
 } from "../wire/checksum.ts";
+import { readVectorField } from "../vector-value.ts";
 import { malformedXml, parseXml, tag, xmlDocument, type XmlElement } from "../wire/xml.ts";
 
 const PARTS_MAX = 10_000;
@@ -123,6 +124,10 @@ export const completeMultipartUpload: OperationHandler = async (context) => {
   if (type !== undefined) request.checksumType = readChecksumType(type);
   const conditions = readWriteConditions(fields);
   if (conditions !== undefined) request.conditions = conditions;
+  const vector = fields.getFilled("x-amz-vector");
+  if (vector !== undefined) {
+    request.vector = Buffer.from(readVectorField(vector)).toString("base64");
+  }
   const result = await api.store.uploads.complete(request);
   const { key, bucketName } = context;
   const inner =

@@ -7,6 +7,7 @@ import { readAclFields } from "../acl-document.ts";
 import { requirePermission } from "../authorization.ts";
 import { getBucket, getOwner, type OperationContext } from "../context.ts";
 import { readTagging } from "../tagging-document.ts";
+import { readVectorField } from "../vector-value.ts";
 import type { RequestFields } from "../wire/fields.ts";
 import { readEncryption } from "./encryption.ts";
 
@@ -53,6 +54,8 @@ export async function readAttributes(
     }
     attributes.websiteRedirect = redirect;
   }
+  const vector = fields.getFilled("x-amz-vector");
+  if (vector !== undefined) attributes.vector = readVectorField(vector);
   const acl: Acl | undefined = readAclFields(fields, bucket, context.api);
   if (acl !== undefined) {
     await askFor(context, "s3:PutObjectAcl", BY_BUCKET_ACL);

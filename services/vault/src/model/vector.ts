@@ -1,0 +1,75 @@
+// Vectors of objects: their index, their values, and the distances between them.
+import { StoreError } from "./store-error.ts";
+
+/** Largest number of dimensions. */
+export const DIMENSION_MAX = 4_096;
+/** Bytes of a number of a vector: a float in IEEE 754 single precision, little-endian. */
+export const FLOAT_BYTES = 4;
+
+/** Measures of distance: 1 − cosine, the Euclidean distance, and the negative scalar product. */
+export const VECTOR_METRICS = ["cosine", "euclidean", "dot"] as const;
+
+/** A measure of distance. */
+export type VectorMetric = (typeof VECTOR_METRICS)[number];
+
+/** The vector index of a bucket. */
+export interface VectorIndex {
+  readonly dimension: number;
+  readonly metric: VectorMetric;
+}
+
+/** The value of a vector, and its version. */
+export interface StoredVector {
+  /** Little-endian floats. */
+  readonly data: Uint8Array;
+  readonly versionId: string;
+}
+
+/** Throws InvalidBucketState without an index, InvalidArgument for a vector that does not fit it. */
+export function requireFittingVector(index: VectorIndex | undefined, data: Uint8Array): void {
+  if (index === undefined) {
+    throw new StoreError("InvalidBucketState", "The bucket has no vector index.");
+  }
+  const numbers = data.length / FLOAT_BYTES;
+  if (numbers !== index.dimension) {
+    throw new StoreError(
+      "InvalidArgument",
+      `The vector has ${numbers} numbers, the index of the bucket has ${index.dimension} dimensions.`,
+    );
+  }
+  const view = new DataView(data.buffer, data.byteOffset, data.length);
+  let isZero = true;
+  for (let at = 0; at < data.length; at += FLOAT_BYTES) {
+    const number = view.getFloat32(at, true);
+    if (!Number.isFinite(number)) {
+      throw new StoreError("InvalidArgument", "A number of the vector is not finite.");
+    }
+    if (number !== 0) isZero = false;
+  }
+  if (isZero && index.metric === "cosine") {
+    throw new StoreError("InvalidArgument", "A vector of zeros has no direction.");
+  }
+}
+
+/** As {@link requireFittingVector}, for a vector that may be missing. */
+export function requireFitting(index: VectorIndex | undefined, data: Uint8Array | undefined): void {
+  if (data !== undefined) requireFittingVector(index, data);
+}
+
+/** Encodes numbers as little-endian floats. */
+export function encodeVector(numbers: readonly number[]): Buffer {
+  const bytes = Buffer.allocUnsafe(numbers.length * FLOAT_BYTES);
+  for (const [index, number] of numbers.entries()) bytes.writeFloatLE(number, index * FLOAT_BYTES);
+  return bytes;
+}
+
+/** The floats of a vector in memory of their own, aligned. */
+export function decodeVector(data: Uint8Array): Float32Array {
+  if (isLittleEndian) return new Float32Array(new Uint8Array(data).buffer);
+  const view = new DataView(data.buffer, data.byteOffset, data.length);
+  return Float32Array.from({ length: data.length / FLOAT_BYTES }, (_, index) =>
+    view.getFloat32(index * FLOAT_BYTES, true),
+  );
+}
+
+const isLittleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;

@@ -1,0 +1,115 @@
+// Searches of vectors, one at a time, on a thread of their own that is ended when a search takes too long.
+import { Worker } from "node:worker_threads";
+import { FairTurns, TurnRefusal } from "@platform/kernel/turns";
+import { S3Error } from "../model/s3-error.ts";
+import type { VectorAnswer, VectorQuestion, VectorResponse } from "./vector-messages.ts";
+import type { VectorThreadData } from "./vector-thread.ts";
+
+const WAITING_MAX = 32;
+const WAIT_MS = 60_000;
+/** The vectors in memory are read again after it. */
+const IDLE_MS = 600_000;
+const RETRY_AFTER_SECONDS = "5";
+
+/** The end of a search; `killed` by its limit of time. */
+type VectorOutcome = "answered" | "refused" | "killed" | "failed";
+
+/** Options of {@link VectorQuestions}. */
+export interface VectorQuestionsOptions {
+  readonly memoryBytes: number;
+  readonly timeoutMs: number;
+  readonly onFinished: (outcome: VectorOutcome) => void;
+}
+
+export class VectorQuestions {
+  readonly #options: VectorQuestionsOptions;
+  readonly #turns = new FairTurns({ places: 1, waitingMax: WAITING_MAX, waitMs: WAIT_MS });
+  #worker: Worker | undefined;
+  #idle: NodeJS.Timeout | undefined;
+
+  constructor(options: VectorQuestionsOptions) {
+    this.#options = options;
+  }
+
+  /** Searches that wait. */
+  get waiting(): number {
+    return this.#turns.waiting;
+  }
+
+  /** Answers a search. Rejects with its S3Error, and with the reason of `signal` while it waits. */
+  async ask(tenant: string, question: VectorQuestion, signal: AbortSignal): Promise<VectorAnswer> {
+    const release = await this.#takeTurn(tenant, signal);
+    clearTimeout(this.#idle);
+    try {
+      const response = await this.#run(question);
+      if (response.type === "answer") {
+        this.#options.onFinished("answered");
+        return response;
+      }
+      const { code, message } = response;
+      this.#options.onFinished(code === "InternalError" ? "failed" : "refused");
+      throw code === "InternalError"
+        ? new S3Error(code, { cause: new Error(message) })
+        : new S3Error(code, message);
+    } finally {
+      this.#idle = setTimeout(() => void this.#end(), IDLE_MS).unref();
+      release();
+    }
+  }
+
+  /** Ends the thread. */
+  async close(): Promise<void> {
+    this.#turns.end();
+    clearTimeout(this.#idle);
+    await this.#end();
+  }
+
+  async #takeTurn(tenant: string, signal: AbortSignal): Promise<() => void> {
+    try {
+      return await this.#turns.take(tenant, signal);
+    } catch (error) {
+      if (!(error instanceof TurnRefusal)) throw error;
+      throw new S3Error("Busy", { headers: [["Retry-After", RETRY_AFTER_SECONDS]] });
+    }
+  }
+
+  #run(question: VectorQuestion): Promise<VectorResponse> {
+    const worker = (this.#worker ??= this.#start());
+    const { timeoutMs, onFinished } = this.#options;
+    const { promise, resolve, reject } = Promise.withResolvers<VectorResponse>();
+    const timer = setTimeout(() => {
+      void this.#end();
+      onFinished("killed");
+      const message = `The search has taken more than ${timeoutMs / 1000} s.`;
+      reject(new S3Error("QueryLimitExceeded", message));
+    }, timeoutMs);
+    const fail = (error: unknown): void => {
+      if (this.#worker === worker) this.#worker = undefined;
+      onFinished("failed");
+      reject(new S3Error("InternalError", { cause: error }));
+    };
+    worker.removeAllListeners();
+    worker.ref();
+    worker.once("message", resolve);
+    worker.once("error", fail);
+    worker.once("exit", () => fail(new Error("the thread has ended")));
+    worker.postMessage(question);
+    return promise.finally(() => {
+      clearTimeout(timer);
+      worker.unref();
+    });
+  }
+
+  #start(): Worker {
+    const { memoryBytes } = this.#options;
+    return new Worker(new URL("./vector-thread.ts", import.meta.url), {
+      workerData: { memoryBytes } satisfies VectorThreadData,
+    });
+  }
+
+  async #end(): Promise<void> {
+    const worker = this.#worker;
+    this.#worker = undefined;
+    await worker?.terminate();
+  }
+}

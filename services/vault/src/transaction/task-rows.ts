@@ -1,0 +1,34 @@
+// Tasks inside the writer: work that a commit has caused.
+import type { WriterContext } from "./writer-context.ts";
+
+/** Kinds of tasks. */
+export type TaskKind = "drop-vectors";
+
+/** A task about a bucket or a version. There is one at most for each kind, rule, bucket, key and version. */
+export interface NewTask {
+  readonly kind: TaskKind;
+  readonly rule: string;
+  readonly bucket: number;
+  /** Empty, like the version, for a task about a bucket. */
+  readonly key: Uint8Array;
+  readonly version: string;
+  readonly dueMs: number;
+}
+
+/** Adds a task. One that waits already, or has failed, begins again. */
+export function addTask(context: WriterContext, task: NewTask): void {
+  const { kind, rule, bucket, key, version, dueMs } = task;
+  context
+    .sql(
+      "insert into tasks (kind, rule, bucket, key, version, seq, due, attempts, state) values (?, ?, ?, ?, ?, ?, ?, 0, 'waiting') " +
+        "on conflict do update set seq = excluded.seq, due = excluded.due, attempts = 0, state = 'waiting', detail = null",
+    )
+    .run(kind, rule, bucket, key, version, context.nextSequence(), dueMs);
+}
+
+/** True if a bucket has a task of a kind. */
+export function hasTask(context: WriterContext, kind: TaskKind, bucket: number): boolean {
+  const text =
+    "select 1 from tasks where kind = ? and rule = '' and bucket = ? and key = x'' and version = ''";
+  return context.sql(text).get(kind, bucket) !== undefined;
+}

@@ -1,0 +1,220 @@
+// Candidates from 8-bit integers against exact searches: kinds of vectors, deletions, filters, and little memory.
+import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
+import { test, type TestContext } from "node:test";
+import { createRandom } from "@platform/testing/random";
+import { IndexConnection, makeTables } from "../../src/index/schema.ts";
+import { sealVector, sealVersion } from "../../src/index/seal.ts";
+import {
+  decodeVector,
+  encodeVector,
+  VECTOR_METRICS,
+  type VectorMetric,
+} from "../../src/model/vector.ts";
+import { compileFilter } from "../../src/search/filter.ts";
+import type { VectorQuestion } from "../../src/search/vector-messages.ts";
+import { FILTER_COLUMNS, VectorSearch } from "../../src/search/vector-search.ts";
+
+/** `VAULT_VECTORS=200000` is the long form, with 384 dimensions. */
+const COUNT = Number(process.env["VAULT_VECTORS"] ?? 1_200);
+const DIMENSION = COUNT > 10_000 ? 384 : 40;
+const SEED = 36;
+const K = 10;
+const MIB = 1024 * 1024;
+
+type Make = () => number[];
+
+/** Vectors of several kinds. */
+function createKinds(random: () => number): Record<string, Make> {
+  const normal = (): number =>
+    Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+  const fill = (make: (index: number) => number): number[] =>
+    Array.from({ length: DIMENSION }, (_, index) => make(index));
+  const centers = Array.from({ length: 20 }, () => fill(() => 3 * normal()));
+  const base = fill(normal);
+  return {
+    uniform: () => fill(() => random() - 0.5),
+    clustered: () => {
+      const center = centers[Math.floor(random() * centers.length)]!;
+      return fill((index) => center[index]! + 0.3 * normal());
+    },
+    "nearly equal": () => fill((index) => base[index]! + 1e-4 * normal()),
+    "of wild scale": () => {
+      const scale = 10 ** (20 * random() - 10);
+      return fill(() => scale * normal());
+    },
+    "with many zeros": () =>
+      fill((index) => (index % 16 === 0 && random() < 0.5 ? normal() : index === 1 ? 1 : 0)),
+  };
+}
+
+class Rig {
+  readonly connection: IndexConnection;
+  #next = 0;
+
+  constructor(t: TestContext) {
+    const database = new DatabaseSync(":memory:");
+    makeTables(database, 0, 4);
+    this.connection = new IndexConnection(database);
+    t.after(() => this.connection.close());
+  }
+
+  add(numbers: readonly number[]): string {
+    this.#next += 1;
+    const id = this.#next;
+    const text = String(id).padStart(7, "0");
+    const key = Buffer.from(text);
+    const data = encodeVector(numbers);
+    const row = {
+      bucket: 1,
+      key,
+      seq: id,
+      version: "null",
+      size: id,
+      etag: "",
+      modified: 0,
+      blob: 1,
+      class: "STANDARD",
+      checksum: null,
+      owner: null,
+      tags: `{"mod":"${id % 1_000}"}`,
+      retain_mode: null,
+      retain_until: null,
+      hold: 0,
+      detail: "{}",
+    };
+    this.connection
+      .sql(
+        "insert into current (bucket, key, seq, version, size, etag, modified, blob, class, tags, hold, detail, seal) values (1, ?, ?, 'null', ?, '', 0, 1, 'STANDARD', ?, 0, '{}', ?)",
+      )
+      .run(key, id, id, row.tags, sealVersion(row));
+    const vector = { id, bucket: 1, key, version: "null", data };
+    this.connection
+      .sql("insert into vectors values (?, 1, ?, 'null', ?, ?)")
+      .run(id, key, data, sealVector(vector));
+    return text;
+  }
+
+  remove(key: string): void {
+    for (const table of ["current", "vectors"])
+      this.connection.sql(`delete from ${table} where key = ?`).run(Buffer.from(key));
+  }
+}
+
+function ask(
+  search: VectorSearch,
+  rig: Rig,
+  metric: VectorMetric,
+  vector: readonly number[],
+  more: Partial<VectorQuestion> = {},
+): string[] {
+  const question: VectorQuestion = {
+    path: "",
+    bucket: 1,
+    index: { dimension: DIMENSION, metric },
+    vector: decodeVector(encodeVector(vector)),
+    k: K,
+    condition: undefined,
+    exceptKey: undefined,
+    includesVectors: false,
+    isExact: false,
+    ...more,
+  };
+  return search
+    .search(rig.connection, question)
+    .matches.map(({ key, distance }) => `${key} ${distance}`);
+}
+
+const readDistance = (text: string): string | undefined => text.split(" ")[1];
+
+for (const kind of ["uniform", "clustered", "nearly equal", "of wild scale", "with many zeros"]) {
+  test(`vectors that are ${kind}: the nearest ones are those of an exact search`, async (t) => {
+    const random = createRandom(SEED);
+    const make = createKinds(random)[kind]!;
+    const rig = new Rig(t);
+    rig.connection.database.exec("begin");
+    const keys = Array.from({ length: COUNT }, () => rig.add(make()));
+    for (const metric of VECTOR_METRICS) {
+      const search = new VectorSearch(256 * MIB);
+      const compare = (what: string): void => {
+        for (let round = 0; round < 5; round += 1) {
+          const query = make();
+          // Of equal distances, any may be among the results.
+          const found = ask(search, rig, metric, query).map(readDistance);
+          const exact = ask(search, rig, metric, query, { isExact: true }).map(readDistance);
+          assert.deepEqual(found, exact, `${metric}, ${what}`);
+          assert.equal(found.length, K);
+        }
+      };
+      compare("all");
+      for (let n = 0; n < 50; n += 1) keys.push(rig.add(make()));
+      compare("after additions");
+    }
+    for (const key of keys.filter((_, index) => index % 10 < 3)) rig.remove(key);
+    const search = new VectorSearch(256 * MIB);
+    const query = make();
+    const exact = ask(search, rig, "euclidean", query, { isExact: true }).map(readDistance);
+    assert.deepEqual(
+      ask(search, rig, "euclidean", query).map(readDistance),
+      exact,
+      "after deletions",
+    );
+  });
+}
+
+test("filters that match many, few and eleven vectors return all that an exact search returns", async (t) => {
+  const random = createRandom(SEED);
+  const make = createKinds(random)["clustered"]!;
+  const rig = new Rig(t);
+  rig.connection.database.exec("begin");
+  for (let n = 0; n < COUNT; n += 1) rig.add(make());
+  const search = new VectorSearch(256 * MIB);
+  const query = make();
+  ask(search, rig, "cosine", query);
+  for (const filter of [
+    { size: { $gt: COUNT / 2 } },
+    { size: { $gt: COUNT - COUNT / 4 }, key: { $ne: "x" } },
+    { "tags.mod": "7" },
+    { size: { $lte: 11 } },
+    { size: { $lte: 3 } },
+    { size: { $lt: 0 } },
+  ]) {
+    const condition = compileFilter(filter, FILTER_COLUMNS);
+    const found = ask(search, rig, "cosine", query, { condition });
+    assert.deepEqual(
+      found,
+      ask(search, rig, "cosine", query, { condition, isExact: true }),
+      JSON.stringify(filter),
+    );
+  }
+});
+
+test("vectors that do not fit in memory are found as well, and buckets take turns", async (t) => {
+  const random = createRandom(SEED);
+  const make = createKinds(random)["uniform"]!;
+  const rig = new Rig(t);
+  rig.connection.database.exec("begin");
+  // A block has a MiB, and one is less than all vectors need.
+  const count = Math.ceil((1.5 * MIB) / (Math.ceil(DIMENSION / 16) * 16));
+  for (let n = 0; n < count; n += 1) rig.add(make());
+  const search = new VectorSearch(1.2 * MIB);
+  for (let round = 0; round < 3; round += 1) {
+    const query = make();
+    assert.deepEqual(
+      ask(search, rig, "euclidean", query),
+      ask(search, rig, "euclidean", query, { isExact: true }),
+    );
+  }
+});
+
+test("a damaged vector ends the search", (t) => {
+  const rig = new Rig(t);
+  rig.add(Array.from({ length: DIMENSION }, (_, index) => index));
+  rig.connection.sql("update vectors set seal = seal + 1").run();
+  const search = new VectorSearch(16 * MIB);
+  const query = Array.from({ length: DIMENSION }, () => 1);
+  assert.throws(() => ask(search, rig, "dot", query), {
+    code: "InternalError",
+    message: /damaged/,
+  });
+});
