@@ -14,6 +14,7 @@ export const ERROR_TABLE = {
   bad_request: { status: 400, title: "Bad request" },
   validation_failed: { status: 400, title: "Validation failed" },
   unsupported_ai_request: { status: 400, title: "Not a request to a model" },
+  prompt_blocked: { status: 400, title: "Prompt blocked" },
   model_price_unknown: { status: 400, title: "Model without a price" },
   unauthorized: { status: 401, title: "Unauthorized" },
   forbidden: { status: 403, title: "Forbidden" },

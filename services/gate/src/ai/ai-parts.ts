@@ -3,6 +3,7 @@ import type { AiFigures, ModelPrices } from "../shared-state/index.ts";
 import { BodyMemory } from "./body-memory.ts";
 import { Accounting, type AccountingOptions } from "./ledger/accounting.ts";
 import type { LedgerWriter } from "./ledger/ledger-writer.ts";
+import { PromptGuard } from "./guard/prompt-guard.ts";
 import { FigureSums } from "./meter/figure-sums.ts";
 import { PriceTable } from "./price/price-table.ts";
 
@@ -17,6 +18,7 @@ export interface AiPartsOptions extends Omit<AccountingOptions, "writer"> {
 export class AiParts {
   readonly memory = new BodyMemory();
   readonly figures: FigureSums;
+  readonly guard = new PromptGuard();
   readonly accounting: Accounting;
   readonly #ledger: LedgerWriter;
   prices = new PriceTable({});

@@ -84,6 +84,8 @@ export const ROUTE_FIELDS = {
   middleware_config: "nothing",
   "wasm_split.sticky": "nothing",
   "wasm_split.targets[].middleware_name": "nothing",
+  "prompt_guard_allow[]": "nothing",
+  prompt_guard_url: "address",
   "pii_patterns.*": "nothing",
   // Not available yet, and refused.
   "llm_routing.primary.url": "address",

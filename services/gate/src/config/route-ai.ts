@@ -1,14 +1,23 @@
 // Fields of AI routes.
 import { z } from "zod";
 import { RE2JS } from "re2js";
-import { PII_KINDS, type PiiKind } from "../shared-state/index.ts";
-import { text, unset, wholeNumber, yesNo } from "./value.ts";
+import { PII_KINDS, type PiiKind, TEXT_ROLES, type TextRole } from "../shared-state/index.ts";
+import { serviceUrl, text, unset, wholeNumber, yesNo } from "./value.ts";
 
 const TOKENS_MAX = 1_000_000_000;
 const PATTERNS_MAX = 32;
 const PATTERN_CHARACTERS_MAX = 1_024;
 const PATTERN_NAME = /^[A-Z][A-Z0-9_]{0,30}$/;
 const PATTERN_NAME_FAULT = "expected a name of capital letters, digits and _";
+
+const GUARD_SETTINGS = [
+  "prompt_guard_threshold",
+  "prompt_guard_action",
+  "prompt_guard_roles",
+  "prompt_guard_allow",
+  "prompt_guard_url",
+  "prompt_guard_on_error",
+] as const;
 
 const rePattern = () =>
   text(PATTERN_CHARACTERS_MAX).superRefine((pattern, context) => {
@@ -29,6 +38,31 @@ export const routeAiFields = {
   ai_unknown: unset(z.literal("pass")).meta({
     description:
       "`pass` forwards bodies that are no requests to models, also with `pii_redact`; default: 400 `unsupported_ai_request`",
+  }),
+  prompt_guard: yesNo().meta({
+    description:
+      "judges requests to models: prompt injections are refused with 400 `prompt_blocked`; `X-Prompt-Risk` has the score",
+  }),
+  enable_prompt_guard: yesNo().meta({ description: "other spelling of `prompt_guard`" }),
+  prompt_guard_threshold: unset(z.number().gt(0).max(1)).meta({
+    description: "score from which a request is refused; default: 0.8",
+  }),
+  prompt_guard_action: unset(z.enum(["block", "report"])).meta({
+    description: "`report` forwards such requests and counts them; default: block",
+  }),
+  prompt_guard_roles: unset(z.array(z.enum(TEXT_ROLES)).max(TEXT_ROLES.length)).meta({
+    description: "messages that are judged; default: user and tool",
+  }),
+  prompt_guard_allow: unset(z.array(rePattern()).max(PATTERNS_MAX)).meta({
+    description: "regular expressions (RE2): texts that one of them matches are not judged",
+  }),
+  prompt_guard_url: unset(serviceUrl()).meta({
+    description:
+      "service that judges, too: POST `{text}`, response `{score}` from 0 to 1 within 500 ms; the higher score counts",
+  }),
+  prompt_guard_on_error: unset(z.enum(["block", "open"])).meta({
+    description:
+      "requests while that service fails: refused (default), or judged by the rules alone",
   }),
   pii_redact: yesNo().meta({
     description:
@@ -63,6 +97,15 @@ export const routeAiFields = {
 export interface RouteAiFields {
   readonly ai?: boolean;
   readonly ai_unknown?: "pass";
+  readonly prompt_guard?: boolean;
+  /** Read as `prompt_guard`; validated routes do not have it. */
+  readonly enable_prompt_guard?: boolean;
+  readonly prompt_guard_threshold?: number;
+  readonly prompt_guard_action?: "block" | "report";
+  readonly prompt_guard_roles?: readonly TextRole[];
+  readonly prompt_guard_allow?: readonly string[];
+  readonly prompt_guard_url?: string;
+  readonly prompt_guard_on_error?: "block" | "open";
   readonly pii_redact?: boolean;
   readonly pii_mode?: "mask" | "reversible";
   readonly pii_entities?: readonly PiiKind[];
@@ -74,10 +117,15 @@ export interface RouteAiFields {
 /** The field that makes a route an AI route; undefined for other routes. */
 export function findAiField(route: RouteAiFields): keyof RouteAiFields | undefined {
   if (route.ai === true) return "ai";
+  if (isGuarded(route)) return "prompt_guard";
   if (route.pii_redact === true) return "pii_redact";
   return route.semantic_token_limit_per_min === undefined
     ? undefined
     : "semantic_token_limit_per_min";
+}
+
+function isGuarded(route: RouteAiFields): boolean {
+  return route.prompt_guard === true || route.enable_prompt_guard === true;
 }
 
 /** Refuses AI fields of routes without an upstream. */
@@ -91,6 +139,9 @@ export function checkAiFields(
   const field = findAiField(route);
   if (field !== undefined && origin !== undefined && !origin.startsWith("target"))
     refuse(field, `is not allowed with ${origin}, which is no upstream`);
+  for (const name of GUARD_SETTINGS)
+    if (route[name] !== undefined && !isGuarded(route))
+      refuse(name, "is allowed only with prompt_guard");
   for (const name of ["pii_mode", "pii_entities", "pii_patterns"] as const)
     if (route[name] !== undefined && route.pii_redact !== true)
       refuse(name, "is allowed only with pii_redact");

@@ -143,12 +143,6 @@ const routeFields = {
   }),
   ...routeMiddlewareFields,
   ...routeAiFields,
-  prompt_guard: later(anyFlag()).meta({
-    description: "Not available yet: prompt injection guard",
-  }),
-  enable_prompt_guard: later(anyFlag()).meta({
-    description: "Not available yet: other spelling of `prompt_guard`",
-  }),
   semantic_cache: later(anyFlag()).meta({ description: "Not available yet: semantic cache" }),
   enable_semantic_cache: later(anyFlag()).meta({
     description: "Not available yet: other spelling of `semantic_cache`",
@@ -288,13 +282,16 @@ function spellLoadBalancer(value: unknown): unknown {
 /** Keys whose default is not false. */
 const MEANINGFUL_FALSE: ReadonlySet<string> = new Set(["circuit_breaker", "semantic_rate_limit"]);
 
+/** Other spellings of keys, of which the short one is shown. */
+const SPELLINGS: Readonly<Record<string, string>> = { enable_prompt_guard: "prompt_guard" };
+
 /** Drops absent keys, so that two spellings of the same route are equal. */
 function dropAbsent(route: Record<string, unknown>): RouteConfig {
   const kept: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(route)) {
     const isDefault = value === false && !MEANINGFUL_FALSE.has(key);
     if (key === "status" || value === undefined || isDefault) continue;
-    kept[key] = isPlainObject(value) ? dropAbsentKeys(value) : value;
+    kept[SPELLINGS[key] ?? key] = isPlainObject(value) ? dropAbsentKeys(value) : value;
   }
   return kept as unknown as RouteConfig;
 }

@@ -6,6 +6,7 @@ import type { RouteConfig } from "../config/route.ts";
 import { findAiField } from "../config/route-ai.ts";
 import {
   type AiSpec,
+  type GuardSpec,
   type HeaderRules,
   type ModelPrices,
   PII_KINDS,
@@ -13,6 +14,7 @@ import {
 } from "../shared-state/index.ts";
 import { describeCause } from "./route-fault.ts";
 
+const GUARD_THRESHOLD = 0.8;
 const ACCEPT_ENCODING = "Accept-Encoding";
 
 /** Settings of an AI route; undefined for other routes. */
@@ -25,10 +27,23 @@ export function resolveAi(config: RouteConfig, streamMsMax: number): AiSpec | un
     streamMsMax,
     recordsPrompts,
     passesUnknown: config.ai_unknown === "pass",
+    ...(config.prompt_guard === true ? { guard: resolveGuard(config) } : {}),
     ...(config.pii_redact === true ? { pii: resolvePii(config) } : {}),
     ...(limit === undefined || config.semantic_rate_limit === false
       ? {}
       : { tokensPerMinute: limit }),
+  };
+}
+
+function resolveGuard(config: RouteConfig): GuardSpec {
+  const { prompt_guard_url: url } = config;
+  return {
+    threshold: config.prompt_guard_threshold ?? GUARD_THRESHOLD,
+    blocks: config.prompt_guard_action !== "report",
+    roles: config.prompt_guard_roles ?? ["user", "tool"],
+    allow: config.prompt_guard_allow ?? [],
+    ...(url === undefined ? {} : { url }),
+    isOpenOnError: config.prompt_guard_on_error === "open",
   };
 }
 

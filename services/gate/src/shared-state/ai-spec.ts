@@ -9,6 +9,26 @@ export interface PiiSpec {
   readonly patterns: readonly (readonly [name: string, pattern: string])[];
 }
 
+/** Origins of the texts of a request. */
+export const TEXT_ROLES = ["system", "user", "assistant", "tool"] as const;
+
+/** One of {@link TEXT_ROLES}. */
+export type TextRole = (typeof TEXT_ROLES)[number];
+
+/** Judging of prompts. */
+export interface GuardSpec {
+  /** Score from which a request is blocked or reported. */
+  readonly threshold: number;
+  readonly blocks: boolean;
+  readonly roles: readonly TextRole[];
+  /** Texts that one of these expressions of RE2 matches are not judged. */
+  readonly allow: readonly string[];
+  /** Service that judges, too. */
+  readonly url?: string;
+  /** Requests pass while the service fails. */
+  readonly isOpenOnError: boolean;
+}
+
 /** Kinds of personal data that the gateway knows. */
 export const PII_KINDS = ["email", "card", "iban", "phone", "national_id", "secret"] as const;
 
@@ -21,6 +41,8 @@ export interface AiSpec {
   readonly tokensPerMinute?: number;
   /** Longest duration of a streamed answer. */
   readonly streamMsMax: number;
+  /** Absent: prompts are not judged. */
+  readonly guard?: GuardSpec;
   /** Absent: nothing is replaced. */
   readonly pii?: PiiSpec;
   /** Forwards bodies that are no requests to models, also on routes that replace personal data. */

@@ -79,6 +79,9 @@ export const WORKER_COUNTERS = [
   "responseViolations",
   /** Responses that were too large to be checked, or compressed by the upstream. */
   "responsesUnchecked",
+  /** Requests to models that the guard has blocked, and those that it has only reported. */
+  "promptsBlocked",
+  "promptsReported",
 ] as const;
 
 /** The name of a counter in {@link WORKER_COUNTERS}. */

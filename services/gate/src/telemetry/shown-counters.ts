@@ -121,4 +121,14 @@ export const SHOWN_COUNTERS: readonly [counter: WorkerCounter, name: string, hel
   ],
   ["connectionsActive", "platform_gate_connections_active", "Open client connections."],
   ["webSocketsActive", "platform_gate_websockets_active", "Open WebSockets."],
+  [
+    "promptsBlocked",
+    "platform_gate_ai_blocked_total",
+    "Requests to models refused as prompt injections.",
+  ],
+  [
+    "promptsReported",
+    "platform_gate_ai_reported_total",
+    "Requests to models that were judged as prompt injections and forwarded.",
+  ],
 ];

@@ -61,7 +61,6 @@ function makeCall(tokens: number, price: Price | undefined = PRICE): ModelCall {
     price,
     hidesUsage: false,
     pii: undefined,
-    heldBytes: 0,
     onSettled: () => undefined,
   });
 }

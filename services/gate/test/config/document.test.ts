@@ -212,8 +212,6 @@ test("environment and flags win over the file, in this order", () => {
 });
 
 const unbuiltRouteFields: Record<string, unknown> = {
-  prompt_guard: true,
-  enable_prompt_guard: true,
   semantic_cache: true,
   enable_semantic_cache: true,
   llm_routing: {
@@ -238,6 +236,19 @@ for (const name of ["PLATFORM_AUTO_TLS", "PLATFORM_CONFIG_STORE_BUCKET", "PLATFO
     );
   });
 }
+
+test("both spellings of the guard are one, and its settings require it", () => {
+  assert.deepEqual(loadRoute({ enable_prompt_guard: true }).prompt_guard, true);
+  assert.equal(
+    Object.hasOwn(loadRoute({ enable_prompt_guard: true }), "enable_prompt_guard"),
+    false,
+  );
+  const route = { enable_prompt_guard: true, prompt_guard_action: "report" };
+  assert.equal(loadRoute(route).prompt_guard_action, "report");
+  assert.match(refuseRoute({ prompt_guard_threshold: 0.5 }), /only with prompt_guard/);
+  assert.match(refuseRoute({ prompt_guard: true, prompt_guard_threshold: 1.5 }), /threshold/);
+  assert.match(refuseRoute({ prompt_guard: true, prompt_guard_allow: ["("] }), /RE2/);
+});
 
 test("settings of redaction require it, and their names and patterns are checked", () => {
   const route = { pii_redact: true, pii_patterns: { CUSTOMER_ID: "K-[0-9]{6}" } };

@@ -37,8 +37,6 @@ export interface ModelCallOptions {
   readonly hidesUsage: boolean;
   /** Undefined if the model has no price. */
   readonly price: Price | undefined;
-  /** Memory that the request holds, claimed from `BodyMemory`. */
-  readonly heldBytes: number;
   /** Replacing of personal data; undefined if the route does not replace any. */
   readonly pii: CallPii | undefined;
   /** The scanned body of the request; used by the constructor only. */
@@ -51,8 +49,9 @@ export interface ModelCallOptions {
 export class ModelCall implements ExchangeAi {
   readonly request: AiRequest;
   readonly hidesUsage: boolean;
-  readonly heldBytes: number;
   readonly pii: CallPii | undefined;
+  /** Memory that the request holds, claimed from `BodyMemory`. */
+  heldBytes = 0;
   readonly price: Price | undefined;
   readonly reports: UsageReports;
   /** Most that the request is expected to use. */
@@ -61,15 +60,16 @@ export class ModelCall implements ExchangeAi {
   readonly #input = new TextSample();
   readonly #output = new TextSample();
   readonly #onSettled: ModelCallOptions["onSettled"];
+  /** Score of the guard; undefined if the route has none. */
+  risk: number | undefined;
   /** Called once, before `onSettled`, with the result: releases what was reserved for the request. */
   release: ((settled: SettledCall) => void) | undefined;
   #servedModel = "";
   #settled: SettledCall | undefined;
 
-  constructor({ request, hidesUsage, heldBytes, pii, price, tree, onSettled }: ModelCallOptions) {
+  constructor({ request, hidesUsage, pii, price, tree, onSettled }: ModelCallOptions) {
     this.request = request;
     this.pii = pii;
-    this.heldBytes = heldBytes;
     this.hidesUsage = hidesUsage;
     this.price = price;
     this.reports = new UsageReports(request.shape);
@@ -146,6 +146,7 @@ export class ModelCall implements ExchangeAi {
       cost_usd: toUsd(costPico),
       priced: this.price !== undefined,
       estimated: isEstimated,
+      ...(this.risk === undefined ? {} : { risk: Math.round(this.risk * 100) / 100 }),
       ...(this.pii === undefined ? {} : { pii: this.pii.placeholders.replaced }),
     };
     return escapeNonAscii(JSON.stringify(line));

@@ -1,9 +1,7 @@
 // Reads a request to a model: its model, bounds and texts, as nodes of the scanned body.
+import type { TextRole } from "../../shared-state/index.ts";
 import type { AiKind, AiShape } from "./ai-shape.ts";
 import { JsonKind, type JsonScanner } from "./json-scan.ts";
-
-/** Origin of a text. */
-export type TextRole = "system" | "user" | "assistant" | "tool";
 
 /** A text of a request. */
 export interface RequestText {

@@ -15,14 +15,25 @@ import { scanInSlices } from "../../ai/shape/scan-body.ts";
 import type { CompiledRoute, GateExchange, Step } from "../../exchange/exchange.ts";
 import { readPaths } from "../../exchange/request-path.ts";
 import { decodeContent } from "../../recording/body-content.ts";
-import type { AiSpec, PiiSpec, RouteSpec } from "../../shared-state/index.ts";
+import type {
+  AiSpec,
+  ConfinedSpec,
+  MetricBlock,
+  PiiSpec,
+  RouteSpec,
+} from "../../shared-state/index.ts";
 import type { StepParts } from "../step-parts.ts";
 import { dropFields } from "./drop-fields.ts";
+import { PromptJudge } from "./judge-prompt.ts";
 
 /** Reads the requests of an AI route. */
 export function createAiRequestStep(spec: RouteSpec, parts: StepParts): Step | undefined {
-  return spec.steps.ai === undefined ? undefined : new AiRequestStep(spec.steps.ai, parts.ai);
+  const { ai } = spec.steps;
+  return ai && new AiRequestStep(ai, spec.confined, parts);
 }
+
+const RISK_FIELD = "X-Prompt-Risk";
+const NO_RISK = "0.00";
 
 /** Codes of failures after which the provider has done nothing for the request. */
 const UNSERVED: ReadonlySet<string> = new Set([
@@ -36,11 +47,15 @@ const UNSERVED: ReadonlySet<string> = new Set([
 class AiRequestStep implements Step {
   readonly #spec: AiSpec;
   readonly #parts: AiParts;
+  readonly #block: MetricBlock;
   readonly #search: PiiSearch | undefined;
+  readonly #judge: PromptJudge | undefined;
 
-  constructor(spec: AiSpec, parts: AiParts) {
+  constructor(spec: AiSpec, confined: ConfinedSpec | undefined, parts: StepParts) {
     this.#spec = spec;
-    this.#parts = parts;
+    this.#parts = parts.ai;
+    this.#block = parts.block;
+    this.#judge = spec.guard && new PromptJudge(spec.guard, confined, parts);
     this.#search = spec.pii && compileSearch(spec.pii);
   }
 
@@ -50,6 +65,7 @@ class AiRequestStep implements Step {
     // Lists of models, stored answers and WebSockets pass as they are.
     if (kind === undefined || head.methodId !== Method.POST || head.upgrade) {
       this.#checkUnknown(exchange);
+      if (this.#judge !== undefined) exchange.userData.responseFields.add(RISK_FIELD, NO_RISK);
       return true;
     }
     const body = readWholeBody(exchange, route);
@@ -85,6 +101,17 @@ class AiRequestStep implements Step {
     const request = readOrRefuse(kind, scanner);
     const hidesUsage = addsUsage(request);
     const pii = this.#openPii();
+    const { label } = route;
+    const call = new ModelCall({
+      request,
+      hidesUsage,
+      pii,
+      price: this.#parts.prices.find(request.model),
+      tree: scanner,
+      onSettled: (settledCall, settled) => this.#parts.figures.add(label, settledCall, settled),
+    });
+    exchange.userData.ai = call;
+    await this.#guard(exchange, call, scanner);
     const edits = pii === undefined ? [] : await maskRequest(scanner, pii);
     if (exchange.sequence !== sequence || exchange.aborted) return false;
     const edited = editBody(body, hidesUsage ? [...edits, requestUsage(scanner)] : edits);
@@ -92,18 +119,24 @@ class AiRequestStep implements Step {
       throw new PlatformError("overloaded", "Too many requests to models are held at once.", {
         headers: { "Retry-After": "1" },
       });
+    call.heldBytes = edited.length;
     if (edited !== sent) exchange.replaceBody(edited);
-    const { label } = route;
-    exchange.userData.ai = new ModelCall({
-      request,
-      hidesUsage,
-      heldBytes: edited.length,
-      pii,
-      price: this.#parts.prices.find(request.model),
-      tree: scanner,
-      onSettled: (call, settled) => this.#parts.figures.add(label, call, settled),
-    });
     return true;
+  }
+
+  // The matched text is in no log, and not in the answer either.
+  async #guard(exchange: GateExchange, call: ModelCall, scanner: JsonScanner): Promise<void> {
+    if (this.#judge === undefined) return;
+    const { sequence } = exchange;
+    const risk = await this.#judge.judge(call.request, scanner);
+    if (exchange.sequence !== sequence || exchange.aborted) return;
+    call.risk = risk;
+    exchange.userData.responseFields.add(RISK_FIELD, risk.toFixed(2));
+    const { threshold, blocks } = this.#judge.spec;
+    if (risk < threshold) return;
+    this.#block.addCounter(blocks ? "promptsBlocked" : "promptsReported", 1);
+    if (blocks)
+      throw new PlatformError("prompt_blocked", "The prompt was judged to be a prompt injection.");
   }
 
   #openPii(): CallPii | undefined {
@@ -115,10 +148,11 @@ class AiRequestStep implements Step {
   // A body that the gateway cannot read may have anything in it.
   #checkUnknown({ head }: GateExchange): void {
     const hasBody = head.contentLength > 0 || head.fields.has(Known.TransferEncoding);
-    if (!hasBody || head.upgrade || this.#spec.passesUnknown || this.#spec.pii === undefined)
-      return;
+    const { passesUnknown, pii, guard } = this.#spec;
+    if (!hasBody || head.upgrade || passesUnknown) return;
+    if (pii === undefined && guard === undefined) return;
     const detail =
-      "The gateway cannot read this request, and the route replaces personal data in all of them.";
+      "The gateway cannot read this request, and the route guards or redacts all of them.";
     throw new PlatformError("unsupported_ai_request", detail);
   }
 
