@@ -11,7 +11,10 @@ export interface CodeBlock {
 export const UNTYPED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "editor.md": { "code --install-extension": "requires Visual Studio Code" },
   "identity.md": { PLATFORM_AUTH_BRAND_NAME: "starts the service of the first block again" },
-  "messaging.md": { '"message_id":"…"': "an acknowledgement of a message that a reader has" },
+  "messaging.md": {
+    '"message_id":"…"': "an acknowledgement of a message that a reader has",
+    s3_bucket: "requires a bucket of a store",
+  },
   "middleware.md": {
     "npm install assemblyscript": "installs a compiler from the registry",
     "npx asc": "requires that compiler",

@@ -38,6 +38,7 @@ interface BrokerLimits {
   topics_per_tenant_max: number;
   partitions_max: number;
   partitions_default: number;
+  offload_default?: boolean;
   backpressure_limit: number;
   publish_rate: number;
   publish_capacity: number;
@@ -76,7 +77,7 @@ export async function openBroker(options: BrokerOptions) {
     topicsPerTenantMax: limits.topics_per_tenant_max,
     partitionsMax: limits.partitions_max,
   };
-  const topics = new Topics(journal, topicLimits, limits.partitions_default);
+  const topics = new Topics(journal, topicLimits, defaultsOf(limits));
   const topicRules = new TopicRules(store, state);
   const offsets = Offsets.open(store, state, topics, OFFSET_LIMITS);
   const deadLetters = new DeadLetterWriter(store, state, topics);
@@ -210,6 +211,10 @@ export async function openBroker(options: BrokerOptions) {
       await store.finish();
     },
   };
+}
+
+function defaultsOf({ partitions_default: partitions, offload_default = false }: BrokerLimits) {
+  return { partitions, isOffloaded: offload_default };
 }
 
 /** Starts to sample the topics, and to look for what is unusual in the samples. */

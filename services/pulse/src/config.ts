@@ -11,8 +11,10 @@ import {
   createTokenKeys,
   defineConfig,
   key,
+  networkSchema,
   type ConfigOf,
 } from "@platform/kernel/config";
+import { isBucket, isEndpoint, isPrefix, isRegion, parseToken } from "./offload-target.ts";
 
 /** The broker's version. */
 export const PULSE_VERSION = "1.0.0";
@@ -21,15 +23,6 @@ const MEBIBYTE = 1024 * 1024;
 const count = (min: number, max: number, fallback: number) =>
   z.int().min(min).max(max).default(fallback);
 const file = () => z.string().min(1).optional();
-// Rejected instead of ignored, since an ignored setting would be trusted.
-const later = (what: string) =>
-  key(
-    z
-      .string()
-      .optional()
-      .refine((text) => text === undefined || text === "", "not available yet"),
-    { description: `${what}: not available yet.`, secret: false },
-  );
 
 /** The configuration keys of the broker. */
 export const pulseDefinition = defineConfig({
@@ -356,9 +349,55 @@ export const pulseDefinition = defineConfig({
       description: "Memory limit of a transform.",
       unit: "bytes",
     }),
-    s3_endpoint: later("Endpoint of the object store for cold segments"),
-    s3_bucket: later("Bucket for cold segments"),
-    s3_token: later("Token for the bucket of cold segments"),
+    s3_endpoint: key(z.string().refine(isEndpoint).optional(), {
+      description:
+        "Object storage for closed segments of topics with offload: any S3-compatible store, addressed by path. With s3_bucket and s3_token; without these keys, the API sets it (POST /api/v1/admin/offloader).",
+      allowed: "an http or https URL without a path",
+    }),
+    s3_bucket: key(z.string().refine(isBucket).optional(), {
+      description: "Bucket for offloaded segments.",
+      allowed: "the name of a bucket",
+    }),
+    s3_token: key(
+      z
+        .string()
+        .refine((text) => parseToken(text) !== undefined)
+        .optional(),
+      {
+        description: "Credentials for the bucket: ACCESS_KEY:SECRET_KEY[:SESSION_TOKEN].",
+        allowed:
+          "ACCESS_KEY:SECRET_KEY or ACCESS_KEY:SECRET_KEY:SESSION_TOKEN, of printable characters",
+        secret: true,
+      },
+    ),
+    s3_region: key(z.string().refine(isRegion).default("us-east-1"), {
+      description: "Region in the signatures of requests to object storage.",
+      allowed: "the name of a region",
+    }),
+    s3_prefix: key(z.string().refine(isPrefix).default(""), {
+      description: "Prefix of the names of offloaded segments.",
+      allowed: "empty, or a prefix that ends in /",
+    }),
+    offload_default: key(z.boolean().default(false), {
+      description: "Whether new topics have the setting offload; compacted ones never have.",
+    }),
+    offload_roll_ms: key(count(1_000, 2_592_000_000, 3_600_000), {
+      description: "Age at which the open segment of a topic with offload is closed, and uploaded.",
+      unit: "ms",
+    }),
+    offload_bytes_rate: key(count(0, 100_000_000_000, 0), {
+      description: "Bytes of segments uploaded per second; 0 means unlimited.",
+      unit: "bytes/s",
+    }),
+    offload_cache_bytes: key(count(16 * MEBIBYTE, 1_000_000_000_000_000, 4 * 1024 * MEBIBYTE), {
+      description:
+        "Maximum size of data_dir/offload-cache, the chunks of offloaded segments that were read. The folder may be emptied at any time.",
+      unit: "bytes",
+    }),
+    egress_networks: key(z.array(networkSchema()).max(64).default([]), {
+      description:
+        "Private networks that object storage set over the API may be in, in CIDR form. Addresses of the configuration may be anywhere.",
+    }),
     ...createConsoleKeys(),
     ...createOperationKeys("pulse"),
     ...createServiceKeys("pulse"),

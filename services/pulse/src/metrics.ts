@@ -1,7 +1,7 @@
 // The broker's metrics.
 import type { Figure } from "@platform/kernel/feeds";
 import type { MetricFamily, MetricRegistry } from "@platform/kernel/metrics";
-import type { LogStats } from "@platform/log";
+import type { LogStats, OffloadStatus } from "@platform/log";
 import type { WorstLag } from "./activity/activity.ts";
 import type { AnomalyKind } from "./anomaly/anomaly-log.ts";
 
@@ -17,6 +17,8 @@ export interface MetricSources {
   deadLetters: () => number;
   lag: () => WorstLag;
   anomalies: () => Readonly<Record<AnomalyKind, number>>;
+  offload: () => OffloadStatus;
+  nowMs: () => number;
 }
 
 /** Counts runs of transforms. */
@@ -83,6 +85,7 @@ export function collectMetrics(
       },
       ...collectDisk(sources.log()),
       ...collectDamage(sources.log()),
+      ...collectOffload(sources.offload(), sources.nowMs()),
       gauge("platform_pulse_subscribers_count", "Subscribers.", sources.subscribers()),
       ...runs.collect(),
     ],
@@ -165,6 +168,67 @@ function collectDamage(stats: LogStats) {
       stats.quarantineBytes,
     ),
   ];
+}
+
+function collectOffload(status: OffloadStatus, nowMs: number): MetricFamily[] {
+  const { uploads, reads, removals, errors, oldestPendingAtMs } = status;
+  const lagMs = oldestPendingAtMs === undefined ? 0 : Math.max(0, nowMs - oldestPendingAtMs);
+  const prefix = "platform_pulse_offload";
+  return [
+    labelled(`${prefix}_uploads_total`, "Uploads of segments.", "result", uploads),
+    counter(`${prefix}_uploaded_bytes_total`, "Bytes of uploaded segments.", status.uploadedBytes),
+    gauge(
+      `${prefix}_pending_bytes`,
+      "Bytes of closed segments that wait for their upload.",
+      status.pendingBytes,
+    ),
+    gauge(
+      `${prefix}_lag_seconds`,
+      "Time since the oldest segment that waits for its upload was closed.",
+      lagMs / 1_000,
+    ),
+    labelled(`${prefix}_reads_total`, "Reads of chunks of offloaded segments.", "source", reads),
+    labelled(`${prefix}_removals_total`, "Removals of objects.", "result", removals),
+    {
+      type: "counter",
+      name: `${prefix}_errors_total`,
+      help: "Failed requests to object storage.",
+      samples: [...errors].map(([key, value]) => {
+        const [operation, code] = key.split(" ") as [string, string];
+        return {
+          labels: [
+            ["operation", operation],
+            ["code", code],
+          ],
+          value,
+        };
+      }),
+    },
+    gauge(
+      `${prefix}_waiting_removals`,
+      "Objects that wait for their removal.",
+      status.waitingRemovals,
+    ),
+    gauge(
+      `${prefix}_unknown_objects`,
+      "Objects of this log that nothing refers to.",
+      status.unknownObjects,
+    ),
+    gauge(`${prefix}_cache_bytes`, "Size of the cache of chunks.", status.cacheBytes),
+  ];
+}
+
+function labelled(
+  name: string,
+  help: string,
+  label: string,
+  values: Readonly<Record<string, number>>,
+): MetricFamily {
+  const samples = Object.entries(values).map(([value, count]) => ({
+    labels: [[label, value] as const],
+    value: count,
+  }));
+  return { type: "counter", name, help, samples };
 }
 
 function counter(name: string, help: string, value: number) {

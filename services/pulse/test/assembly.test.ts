@@ -25,7 +25,7 @@ function openParts(t: TestContext, env: Readonly<Record<string, string>> = {}) {
 
 test("the journal is one owner's, and its draining part closes it", async (t) => {
   const { config, service, lifecycle } = openParts(t);
-  const journal = await openJournal(config, service);
+  const { journal } = await openJournal(config, service);
   await assert.rejects(openJournal(config, service), /in use|lock/);
   assert.equal(journal.stats().state, "open");
   await lifecycle.close();
@@ -51,9 +51,10 @@ test("callers: the file of users ends the admission of programs without credenti
 
 test("messages: the broker stores without a listener", async (t) => {
   const { config, service } = openParts(t);
-  const journal = await openJournal(config, service);
+  const opened = await openJournal(config, service);
+  const { journal } = opened;
   const before = journal.stats().entries;
-  const { broker } = await openMessages(config, service, journal);
+  const { broker } = await openMessages(config, service, opened);
   await broker.topics.create("main", "orders", {});
   assert.ok(journal.stats().entries > before);
   assert.equal(broker.topics.count, 1);

@@ -13,7 +13,7 @@ import {
   startGate,
 } from "../../../services/gate/test/fixture/gate-process.ts";
 import { serve } from "../../../services/vault/test/serving/serving.ts";
-import { vaultRoot } from "../../../services/vault/test/serving/staged-vault.ts";
+import { vaultRoot } from "@platform/testing/staged-vault";
 import { checkPage, goTo, LOOKS, openConsole } from "./chromium.ts";
 
 const TOKEN = "an-operator-token-of-some-length";

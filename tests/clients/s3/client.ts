@@ -1,7 +1,7 @@
 // Interface of real S3 clients: version, exercise.
 import { execFile, spawnSync } from "node:child_process";
 import { promisify } from "node:util";
-import type { StagedVault } from "../../../services/vault/test/serving/staged-vault.ts";
+import type { StagedVault } from "@platform/testing/staged-vault";
 
 const TIMEOUT_MS = 60_000;
 const run = promisify(execFile);

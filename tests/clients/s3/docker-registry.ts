@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { vaultRoot } from "../../../services/vault/test/serving/staged-vault.ts";
+import { vaultRoot } from "@platform/testing/staged-vault";
 import { readVersionOf, runProgram, type RealS3Client, type S3Scene } from "./client.ts";
 
 const PROGRAM = "/usr/bin/docker-registry";

@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { Client, CopyDestinationOptions, CopySourceOptions } from "minio";
-import { vaultRoot } from "../../../services/vault/test/serving/staged-vault.ts";
+import { vaultRoot } from "@platform/testing/staged-vault";
 import type { RealS3Client, S3Scene } from "./client.ts";
 
 const PART_BYTES = 5 * 1024 * 1024;

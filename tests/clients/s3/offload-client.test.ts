@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { discardUploads, S3Client, S3ClientError, uploadObject } from "@platform/s3";
 import { createUrlSigner } from "@platform/s3/signature";
-import { StagedVault, vaultRoot } from "../../../services/vault/test/serving/staged-vault.ts";
+import { StagedVault, vaultRoot } from "@platform/testing/staged-vault";
 
 const MIB = 1024 * 1024;
 const folder = mkdtempSync(join(tmpdir(), "s3-client-"));

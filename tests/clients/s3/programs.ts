@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { vaultRoot } from "../../../services/vault/test/serving/staged-vault.ts";
+import { vaultRoot } from "@platform/testing/staged-vault";
 import {
   assertSameTree,
   readVersionOf,

@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { StagedVault, vaultRoot } from "../../../services/vault/test/serving/staged-vault.ts";
+import { StagedVault, vaultRoot } from "@platform/testing/staged-vault";
 import { bun } from "./bun.ts";
 import type { RealS3Client, S3Scene } from "./client.ts";
 import { dockerRegistry } from "./docker-registry.ts";

@@ -19,7 +19,7 @@ import {
   paginateListObjectsV2,
 } from "@aws-sdk/client-s3";
 import { Upload } from "@aws-sdk/lib-storage";
-import { vaultRoot } from "../../../services/vault/test/serving/staged-vault.ts";
+import { vaultRoot } from "@platform/testing/staged-vault";
 import type { RealS3Client, S3Scene } from "./client.ts";
 
 const require = createRequire(import.meta.url);

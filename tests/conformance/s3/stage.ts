@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { StagedVault } from "../../../services/vault/test/serving/staged-vault.ts";
+import { StagedVault } from "@platform/testing/staged-vault";
 import { Client } from "./client.ts";
 import type { Credentials } from "./signature.ts";
 

@@ -53,7 +53,13 @@ export function createUnauthorizedError(
  * `headers` adds others, such as `RateLimit` and `RateLimit-Policy`.
  */
 export function createRetryLaterError(
-  code: "too_many_requests" | "unavailable" | "overloaded" | "queue_full" | "circuit_open",
+  code:
+    | "too_many_requests"
+    | "unavailable"
+    | "overloaded"
+    | "queue_full"
+    | "circuit_open"
+    | "cold_unavailable",
   detail: string,
   retryAfterSeconds: number,
   headers: Readonly<Record<string, string>> = {},

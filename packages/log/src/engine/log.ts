@@ -275,6 +275,11 @@ export class Log {
     return { ...this.#offloader.status(), cacheBytes, reads: { ...reads } };
   }
 
+  /** True if segments of the topic are in the object store: then it cannot be compacted. */
+  hasObjects(topic: TopicView): boolean {
+    return hasObjects(this.#own(topic));
+  }
+
   /** Names and sizes of all objects that the log refers to, in the order of topics and offsets. */
   *objects(): Generator<{ object: string; bytes: number }> {
     for (const partition of this.#parts.catalogue.partitions()) {

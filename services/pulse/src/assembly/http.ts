@@ -37,7 +37,7 @@ export async function openHttp(
   const { log: logger, lifecycle } = service;
   const { cors_origins: origins } = config;
   const subscribers = openSubscribers(config, service, messages);
-  const sources = describeSources(messages, wires, subscribers);
+  const sources = describeSources(service, messages, wires, subscribers);
   collectMetrics(service.metrics, sources, messages.runs);
   const operation = openOperation(service, messages, callers, sources);
   const subscribe = {
@@ -98,7 +98,8 @@ function openSubscribers(
 }
 
 function describeSources(
-  { broker, journal }: Messages,
+  { clock }: Service,
+  { broker, journal, offload }: Messages,
   { kafka, mqtt }: Wires,
   subscribers: Subscribers,
 ): MetricSources {
@@ -111,6 +112,8 @@ function describeSources(
     subscribers: () => subscribers.count,
     lag: () => activity.worstLag,
     anomalies: () => anomalies.countActive(),
+    offload: () => offload.status,
+    nowMs: () => clock.now(),
     deadLetters: () =>
       publisher.counts.deadLettered +
       kafka.counts.deadLettered +
@@ -173,7 +176,7 @@ function openQueries({ lifecycle, metrics }: Service, sources: MetadataSources):
 function listRoutes(
   service: Service,
   subscribe: EventStreamOptions,
-  { broker }: Messages,
+  { broker, offload }: Messages,
   { kafka, mqtt, stomp }: Wires,
   readStats: StatsReader,
 ): ApiRoute[] {
@@ -192,6 +195,7 @@ function listRoutes(
   return createMessagingRoutes({
     ...subscribe,
     broker,
+    offload,
     readStats,
     queries,
     clock: service.clock,

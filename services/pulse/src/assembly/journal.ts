@@ -4,6 +4,7 @@ import { DiskReserve } from "@platform/kernel/files";
 import { describeFullDisk } from "@platform/kernel/health";
 import { openLog, openNodeDisk, type Log, type LogStats, type SyncMode } from "@platform/log";
 import type { PulseConfig } from "../config.ts";
+import { Offload } from "../offload/offload.ts";
 import { explainOpenError, logEvent, logRecovery } from "../store/events.ts";
 import { findLogFolder } from "../store/folder.ts";
 import { BATCH_BYTES_MAX } from "../store/store.ts";
@@ -11,20 +12,28 @@ import { BATCH_BYTES_MAX } from "../store/store.ts";
 /** Space beside the log that is given up on a full disk: without it, the log cannot be opened to delete anything. */
 const START_RESERVE_BYTES = 4 * 1024 ** 2;
 
+/** The log and the object store of its closed segments. */
+export interface Journal {
+  readonly journal: Log;
+  readonly offload: Offload;
+}
+
 /** Opens the log; what was repaired or damaged is logged. Rejects with an explanation. */
 export async function openJournal(
   config: PulseConfig,
-  { log, lifecycle, health }: Service,
-): Promise<Log> {
+  { log, lifecycle, health, clock }: Service,
+): Promise<Journal> {
   const folder = findLogFolder(config);
   const startReserve = new DiskReserve(folder, START_RESERVE_BYTES);
   if (describeFullDisk(folder) !== undefined) startReserve.release();
+  const offload = await Offload.open({ config, clock, log });
   const journal = await openLog({
     disk: openNodeDisk(folder),
     sync: toSyncMode(config.fsync),
     ...(config.disk_reserve === undefined ? {} : { reserveBytes: config.disk_reserve }),
     batchBytesMax: BATCH_BYTES_MAX,
     quarantineBytesMax: config.quarantine_bytes_max,
+    cold: offload.cold,
     onEvent: (event) => {
       logEvent(log, event, config);
       if (event.kind === "disk-has-room") startReserve.take();
@@ -34,10 +43,13 @@ export async function openJournal(
   });
   startReserve.take();
   lifecycle.onDrain("log", () => journal.close(), "database");
+  offload.start(journal);
+  lifecycle.onDrain("offload", () => offload.close());
   logRecovery(log, journal.recovery);
   health.addCheck("log", () => describeLogState(journal.stats()));
   health.addWarning("log", () => describeDamage(journal.stats()));
-  return journal;
+  health.addWarning("offload", () => (offload.isUnconfigured ? "unconfigured" : undefined));
+  return { journal, offload };
 }
 
 function toSyncMode(text: string): SyncMode {

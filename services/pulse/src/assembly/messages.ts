@@ -1,14 +1,17 @@
 // The broker with the sandbox of its transforms.
 import type { Service } from "@platform/chassis";
-import type { Log } from "@platform/log";
+import { LogError, type Log } from "@platform/log";
 import { GuestPool } from "@platform/wasm";
 import { openBroker, type Broker } from "../broker.ts";
 import type { PulseConfig } from "../config.ts";
 import { TransformRuns } from "../metrics.ts";
+import type { Offload } from "../offload/offload.ts";
+import type { Journal } from "./journal.ts";
 
 /** The parts. */
 export interface Messages {
   readonly journal: Log;
+  readonly offload: Offload;
   readonly broker: Broker;
   readonly runs: TransformRuns;
 }
@@ -17,7 +20,7 @@ export interface Messages {
 export async function openMessages(
   config: PulseConfig,
   { log, lifecycle, clock, ids: idSource }: Service,
-  journal: Log,
+  { journal, offload }: Journal,
 ): Promise<Messages> {
   const guests = new GuestPool({
     callMsMax: config.transform_ms_max,
@@ -33,8 +36,12 @@ export async function openMessages(
     clock,
     idSource,
     onTransform: (run) => runs.observe(run),
-    onError: (error) => log.error("background work failed", { error }),
+    onError: (error) => {
+      // Subscribers wait; the failures of the store are counted and logged where they occur.
+      if (error instanceof LogError && error.code === "cold-unavailable") return;
+      log.error("background work failed", { error });
+    },
   });
   lifecycle.onDrain("broker", () => broker.close());
-  return { journal, broker, runs };
+  return { journal, offload, broker, runs };
 }

@@ -2,7 +2,10 @@
 import { createScriptRoute } from "@platform/console";
 import type { ApiRoute } from "@platform/kernel/http";
 import type { Clock } from "@platform/kernel/time";
+import { LogError } from "@platform/log";
+import { createColdError } from "../publish/publish-error.ts";
 import type { Broker } from "../broker.ts";
+import type { Offload } from "../offload/offload.ts";
 import { createAccessRoutes } from "./access-api.ts";
 import { createAcknowledgementRoutes } from "./acknowledgement-api.ts";
 import { createAnomalyRoute } from "./anomalies-api.ts";
@@ -13,6 +16,7 @@ import { createEventStreamRoute, type EventStreamOptions } from "./event-stream.
 import { createEventRoutes } from "./events-api.ts";
 import { EventCursors } from "./event-cursor.ts";
 import { createGroupRoutes, type GroupRoutesOptions } from "./groups-api.ts";
+import { createOffloadRoutes } from "./offload-api.ts";
 import { createPublishRoutes } from "./publish-api.ts";
 import type { MetadataQueries } from "../query/metadata-queries.ts";
 import { createQueryRoute } from "./query-api.ts";
@@ -28,6 +32,7 @@ import { createUnbuiltRoutes } from "./unbuilt-api.ts";
 export interface MessagingRoutesOptions
   extends EventStreamOptions, Pick<GroupRoutesOptions, "describeConsumerGroup"> {
   broker: Broker;
+  offload: Offload;
   readStats: StatsReader;
   queries: Pick<MetadataQueries, "run">;
   clock: Clock;
@@ -62,6 +67,24 @@ export function createMessagingRoutes(options: MessagingRoutesOptions): ApiRoute
     createConnectionsRoute(options.connections),
     createStatsRoute(options.readStats, admission),
     createQueryRoute(options.queries, admission),
+    ...createOffloadRoutes(options.offload),
     ...createUnbuiltRoutes(admission),
-  ];
+  ].map(explainColdReads);
+}
+
+// Any read may need a segment that only object storage has.
+function explainColdReads(route: ApiRoute): ApiRoute {
+  const { handle } = route;
+  if (route.isDirect === true) return route;
+  return {
+    ...route,
+    handle: async (input) => {
+      try {
+        return await handle(input);
+      } catch (error) {
+        if (error instanceof LogError && error.code === "cold-unavailable") throw createColdError();
+        throw error;
+      }
+    },
+  };
 }

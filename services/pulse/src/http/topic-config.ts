@@ -13,6 +13,13 @@ export const configAnswer = z.object({
   cleanup_policy: z.enum(POLICIES),
   segment_bytes: z.number(),
   delete_retention_ms: z.number(),
+  offload: z.boolean().describe("Closed segments are uploaded to object storage."),
+  local_retention_ms: z
+    .number()
+    .describe("Age at which uploaded segments leave the disk; -2: as retention_ms."),
+  local_retention_bytes: z
+    .number()
+    .describe("Size from which uploaded segments leave the disk; -2: as retention_bytes."),
 });
 
 /** Describes the settings. */
@@ -23,6 +30,9 @@ export function describeConfig({ stored: { config } }: Topic) {
     cleanup_policy: config.cleanupPolicy,
     segment_bytes: config.segmentBytes,
     delete_retention_ms: config.deleteRetentionMs,
+    offload: config.offload,
+    local_retention_ms: config.localRetentionMs,
+    local_retention_bytes: config.localRetentionBytes,
   };
 }
 

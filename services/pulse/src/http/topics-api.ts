@@ -45,6 +45,9 @@ const configFields = {
   cleanup_policy: z.enum(POLICIES).optional(),
   segment_bytes: z.int().min(1_024).optional(),
   delete_retention_ms: z.int().min(0).optional(),
+  offload: z.boolean().optional(),
+  local_retention_ms: z.int().min(-2).optional(),
+  local_retention_bytes: z.int().min(-2).optional(),
 };
 const topicAnswer = z
   .object({
@@ -314,6 +317,11 @@ function toConfig(fields: z.output<z.ZodObject<typeof configFields>>): Partial<T
   if (fields.segment_bytes !== undefined) config.segmentBytes = fields.segment_bytes;
   if (fields.delete_retention_ms !== undefined) {
     config.deleteRetentionMs = fields.delete_retention_ms;
+  }
+  if (fields.offload !== undefined) config.offload = fields.offload;
+  if (fields.local_retention_ms !== undefined) config.localRetentionMs = fields.local_retention_ms;
+  if (fields.local_retention_bytes !== undefined) {
+    config.localRetentionBytes = fields.local_retention_bytes;
   }
   return config;
 }

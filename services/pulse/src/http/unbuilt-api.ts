@@ -4,7 +4,6 @@ import { defineRoute, type ApiMethod, type ApiRoute, NO_BODY } from "@platform/k
 import type { Admission } from "./admission.ts";
 
 const UNBUILT: readonly (readonly [ApiMethod, string, string])[] = [
-  ["POST", "/api/v1/admin/offloader", "Offloading closed segments to an object store"],
   ["POST", "/api/v1/cdc", "Change data capture"],
 ];
 

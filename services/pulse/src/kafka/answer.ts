@@ -83,6 +83,8 @@ function toPlatformAnswer(code: PlatformCode): ErrorCode {
       return ERROR_CODES.topicAlreadyExists;
     case "validation_failed":
       return ERROR_CODES.invalidRequest;
+    case "offload_compacted":
+      return ERROR_CODES.invalidConfig;
     case "payload_too_large":
       return ERROR_CODES.messageTooLarge;
     case "overloaded":

@@ -64,6 +64,30 @@ const OWN_SETTINGS: readonly Setting[] = [
     documentation: "How long compaction keeps tombstones",
     read: wholeFrom(0),
   },
+  {
+    name: "remote.storage.enable",
+    key: "offload",
+    type: CONFIG_TYPES.boolean,
+    fallback: String(TOPIC_CONFIG_DEFAULT.offload),
+    documentation: "Closed segments are uploaded to object storage; not for compact",
+    read: readBoolean,
+  },
+  {
+    name: "local.retention.ms",
+    key: "localRetentionMs",
+    type: CONFIG_TYPES.long,
+    fallback: String(TOPIC_CONFIG_DEFAULT.localRetentionMs),
+    documentation: "Age after which an uploaded segment leaves the disk; -2 as retention.ms",
+    read: wholeFrom(-2),
+  },
+  {
+    name: "local.retention.bytes",
+    key: "localRetentionBytes",
+    type: CONFIG_TYPES.long,
+    fallback: String(TOPIC_CONFIG_DEFAULT.localRetentionBytes),
+    documentation: "Size on the disk from which uploaded segments leave it; -2 as retention.bytes",
+    read: wholeFrom(-2),
+  },
 ];
 
 /** Bounds of the timestamps of records; see `TopicSettings.timesOf`. */

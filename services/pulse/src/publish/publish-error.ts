@@ -9,6 +9,13 @@ export function toPublishError(thrown: unknown): PlatformError {
   return new PlatformError("internal", "An unexpected error occurred.", { cause: thrown });
 }
 
+/** The error for messages in an object store that fails, or is not configured. */
+export function createColdError(): PlatformError {
+  const detail =
+    "These messages are in object storage, which does not answer or is not configured.";
+  return createRetryLaterError("cold_unavailable", detail, 5);
+}
+
 const answers: Record<LogErrorCode, (error: LogError) => PlatformError> = {
   "invalid-batch": (cause) => new PlatformError("bad_request", cause.message, { cause }),
   "invalid-argument": (cause) => new PlatformError("validation_failed", cause.message, { cause }),
@@ -29,8 +36,7 @@ const answers: Record<LogErrorCode, (error: LogError) => PlatformError> = {
   "needs-repair": (cause) => new PlatformError("internal", "Stored data is damaged.", { cause }),
   "quarantine-full": (cause) => new PlatformError("internal", cause.message, { cause }),
   "too-large": (cause) => new PlatformError("payload_too_large", cause.message, { cause }),
-  "cold-unavailable": () =>
-    createRetryLaterError("unavailable", "These messages are in an object store that fails.", 5),
+  "cold-unavailable": () => createColdError(),
   "unsupported-version": (cause) => new PlatformError("internal", cause.message, { cause }),
   locked: (cause) => new PlatformError("internal", "The log is in use.", { cause }),
   closed: () => createRetryLaterError("unavailable", "The broker is stopping.", 1),

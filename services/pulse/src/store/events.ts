@@ -38,6 +38,28 @@ export function logEvent(log: Logger, event: LogEvent, place: LogPlace): void {
     case "healed":
       log.error("a file is damaged; it was restored from its copy", { ...event.report });
       return;
+    case "offloaded":
+      log.debug("a segment was uploaded", { ...event });
+      return;
+    case "offload-failed":
+      log.warn("object storage failed", { ...event });
+      return;
+    case "offload-damaged":
+      log.error("a damaged segment is not uploaded and stays on the disk", {
+        ...event,
+        repair: formatCommand(place, "repair"),
+      });
+      return;
+    case "removals-full":
+      log.error("too many objects wait for their removal: retention of remote segments pauses", {
+        ...event,
+      });
+      return;
+    case "unknown-objects":
+      log.warn("object storage has objects of this log that nothing refers to; they stay", {
+        ...event,
+      });
+      return;
     case "set-aside":
       log.warn("a file that belongs to nothing was quarantined", { file: event.file });
   }

@@ -48,11 +48,18 @@ export class Topics {
   readonly #listeners = new Set<TopicListener>();
   /** Number of partitions of an automatically created topic. */
   readonly partitionsDefault: number;
+  readonly #isOffloaded: boolean;
 
-  constructor(log: Log, limits: TopicLimits, partitionsDefault = 1) {
+  /** `defaults`: partitions of a new topic, and whether it has the setting `offload`. */
+  constructor(
+    log: Log,
+    limits: TopicLimits,
+    defaults: { partitions: number; isOffloaded: boolean } = { partitions: 1, isOffloaded: false },
+  ) {
     this.#log = log;
     this.#limits = limits;
-    this.partitionsDefault = partitionsDefault;
+    this.partitionsDefault = defaults.partitions;
+    this.#isOffloaded = defaults.isOffloaded;
     for (const stored of log.topics()) this.#adopt(stored);
   }
 
@@ -111,6 +118,7 @@ export class Topics {
     this.#checkNew(tenant, name, this.partitionsDefault);
     const stored = await this.#log.createTopic(toStoredName(tenant, name), {
       partitions: this.partitionsDefault,
+      config: { offload: this.#isOffloaded },
       orGet: true,
     });
     return this.#adopt(stored)!;
@@ -127,7 +135,7 @@ export class Topics {
     this.#checkNew(tenant, name, partitions);
     const stored = await this.#log.createTopic(toStoredName(tenant, name), {
       partitions,
-      config: options.config ?? {},
+      config: this.#complete(options.config ?? {}),
     });
     return this.#adopt(stored)!;
   }
@@ -155,9 +163,13 @@ export class Topics {
     for (const listener of this.#listeners) listener.grown?.(topic);
   }
 
-  /** Changes the given settings durably. */
-  configure(topic: Topic, changes: Partial<TopicConfig>): Promise<void> {
-    return this.#log.configureTopic(topic.stored, changes);
+  /** Changes the given settings durably. `offload_compacted` for a compacted topic with `offload` or remote segments. */
+  async configure(topic: Topic, changes: Partial<TopicConfig>): Promise<void> {
+    const { config } = topic.stored;
+    refuseCompacted({ ...config, ...changes });
+    const isCompacted = (changes.cleanupPolicy ?? config.cleanupPolicy) !== "delete";
+    if (isCompacted && this.#log.hasObjects(topic.stored)) throw compacted();
+    await this.#log.configureTopic(topic.stored, changes);
   }
 
   /** Deletes a topic and its messages durably. */
@@ -179,6 +191,13 @@ export class Topics {
   /** Most partitions of a topic. */
   get partitionsMax(): number {
     return this.#limits.partitionsMax;
+  }
+
+  #complete(config: Partial<TopicConfig>): Partial<TopicConfig> {
+    const isCompacted = (config.cleanupPolicy ?? "delete") !== "delete";
+    const complete = { offload: this.#isOffloaded && !isCompacted, ...config };
+    refuseCompacted(complete);
+    return complete;
   }
 
   #checkNew(tenant: Tenant, name: string, partitions: number): void {
@@ -222,4 +241,15 @@ export function defaultDeadLetterName(name: string): string {
 
 function alreadyThere(): PlatformError {
   return new PlatformError("conflict", "A topic with this name exists.");
+}
+
+function refuseCompacted({ offload, cleanupPolicy = "delete" }: Partial<TopicConfig>): void {
+  if (offload === true && cleanupPolicy !== "delete") throw compacted();
+}
+
+function compacted(): PlatformError {
+  return new PlatformError(
+    "offload_compacted",
+    "Compacted topics are not offloaded, and topics with offloaded segments cannot be compacted.",
+  );
 }

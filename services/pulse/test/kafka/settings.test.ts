@@ -49,11 +49,28 @@ test("the broker does not start if partitions_default exceeds partitions_max", a
   );
 });
 
-test("settings of the unimplemented cold storage are rejected by name", async (t) => {
-  for (const name of ["ENDPOINT", "BUCKET", "TOKEN"]) {
-    const variable = `PLATFORM_PULSE_S3_${name}`;
-    const start = startPulseHere(t, { [variable]: "something" });
-    await assert.rejects(start, new RegExp(`${variable}.*not available yet`, "s"));
+test("object storage is configured whole or not at all, and its token is never shown", async (t) => {
+  const whole = {
+    PLATFORM_PULSE_S3_ENDPOINT: "http://127.0.0.1:1",
+    PLATFORM_PULSE_S3_BUCKET: "cold",
+    PLATFORM_PULSE_S3_TOKEN: "key:secret-of-the-key",
+  };
+  for (const left of Object.keys(whole)) {
+    const { [left as keyof typeof whole]: _left, ...rest } = whole;
+    await assert.rejects(startPulseHere(t, rest), /one of them is missing/, left);
+  }
+  for (const [name, value] of [
+    ["PLATFORM_PULSE_S3_ENDPOINT", "http://127.0.0.1:1/path"],
+    ["PLATFORM_PULSE_S3_BUCKET", "Not_A_Bucket"],
+    ["PLATFORM_PULSE_S3_TOKEN", "secret-without-a-colon"],
+    ["PLATFORM_PULSE_S3_TOKEN", "key:secret-with\na-line"],
+    ["PLATFORM_PULSE_S3_PREFIX", "without-a-slash"],
+  ] as const) {
+    await assert.rejects(startPulseHere(t, { ...whole, [name]: value }), (error: Error) => {
+      assert.match(error.message, new RegExp(name));
+      assert.ok(!error.message.includes("secret-"), error.message);
+      return true;
+    });
   }
 });
 

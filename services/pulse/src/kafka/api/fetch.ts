@@ -16,6 +16,8 @@ const ZSTD_VERSION_MIN = 10;
 const TOPIC_ID_VERSION_MIN = 13;
 /** Longest wait of a Fetch, whatever it requests. */
 const WAIT_MS_MAX = 5 * 60_000;
+/** Wait for records in object storage while there are others to answer: enough for those in its cache. */
+const COLD_WAIT_MS = 50;
 
 type Request = Read<typeof fetch.request>;
 type PartitionAnswer = Written<typeof fetch.response>["topics"][number]["partitions"][number];
@@ -39,6 +41,8 @@ export function createFetchRoutes(broker: KafkaBroker): Route[] {
         if (request.sessionId !== 0) {
           return { throttleTimeMs: 0, errorCode: ERROR_CODES.fetchSessionIdNotFound, topics: [] };
         }
+        const waitMs = Math.min(Math.max(0, request.maxWaitMs), WAIT_MS_MAX);
+        const coldUntilMs = performance.now() + Math.max(COLD_WAIT_MS, waitMs);
         // Afterwards everything that earlier requests of the connection create and write is there.
         await context.turn();
         const principal = principalOf(context.session);
@@ -53,7 +57,7 @@ export function createFetchRoutes(broker: KafkaBroker): Route[] {
         await context.turn();
         refuseForbidden(partitions, principal);
         const bytesMax = Math.max(1, Math.min(request.maxBytes, broker.fetchBytesMax));
-        const answers = await readWithRoom(broker, partitions, bytesMax, context);
+        const answers = await readWithRoom(broker, partitions, { bytesMax, coldUntilMs }, context);
         const throttleTimeMs = broker.quotas.fetch.charge(
           principal.tenant,
           countBytes(answers.values()),
@@ -182,6 +186,11 @@ async function measure(
   let bytes = 0;
   for (const { view, offset, bytesMax } of partitions) {
     if (bytes >= enough || view === undefined || view.durableEnd <= offset) continue;
+    // Records in object storage are not fetched only to be counted.
+    if (broker.store.log.isRemote(view, offset)) {
+      bytes += enough;
+      continue;
+    }
     const wanted = Math.min(bytesMax, enough - bytes, broker.fetchBytesMax);
     const found = await broker.store.read(view, offset, Math.max(1, wanted)).catch(() => undefined);
     bytes += found?.bytes ?? enough;
@@ -197,7 +206,7 @@ async function measure(
 async function readWithRoom(
   broker: KafkaBroker,
   partitions: readonly FetchPartition[],
-  bytesMax: number,
+  { bytesMax, coldUntilMs }: ReadBounds,
   context: RequestContext,
 ): Promise<Map<FetchPartition, PartitionAnswer>> {
   let bytes = 0;
@@ -208,19 +217,19 @@ async function readWithRoom(
     batchBytes = Math.max(batchBytes, Math.min(broker.settings.limits.batchBytesMax, view.bytes));
   }
   const { version } = context;
-  if (bytes === 0) return readAll(broker, partitions, { bytesMax: 0 }, version);
+  if (bytes === 0) return readAll(broker, partitions, { bytesMax: 0, coldUntilMs }, version);
   const smallMax = Math.min(bytesMax, await context.reserveSmall(batchBytes));
   if (smallMax > 0) {
     const answers = await readAll(
       broker,
       partitions,
-      { bytesMax: smallMax, isStrict: true },
+      { bytesMax: smallMax, isStrict: true, coldUntilMs },
       version,
     );
     if (!isEmpty(answers.values())) return answers;
   }
   const granted = await context.reserve(Math.min(bytes, bytesMax), batchBytes);
-  return readAll(broker, partitions, { bytesMax: granted }, version);
+  return readAll(broker, partitions, { bytesMax: granted, coldUntilMs }, version);
 }
 
 /** True if there is neither a record nor an error. */
@@ -231,23 +240,38 @@ function isEmpty(answers: Iterable<PartitionAnswer>): boolean {
   return true;
 }
 
-/** Bounds of an answer. `isStrict`: also for its first batch, which may otherwise have any size, to ensure progress (KIP-74). */
+/**
+ * Bounds of an answer. `isStrict`: also for its first batch, which may otherwise have any size, to ensure progress (KIP-74).
+ * `coldUntilMs`: time of `performance.now()` until which records in object storage are waited for.
+ */
 interface ReadBounds {
   bytesMax: number;
   isStrict?: boolean;
+  coldUntilMs: number;
 }
 
-/** Reads the partitions in order until `bytesMax` is reached. */
+/**
+ * Reads the partitions in order until `bytesMax` is reached: first those on the disk, which do not wait for those in object
+ * storage.
+ */
 async function readAll(
   broker: KafkaBroker,
   partitions: readonly FetchPartition[],
-  { bytesMax, isStrict = false }: ReadBounds,
+  { bytesMax, isStrict = false, coldUntilMs }: ReadBounds,
   version: number,
 ): Promise<Map<FetchPartition, PartitionAnswer>> {
   const answers = new Map<FetchPartition, PartitionAnswer>();
+  const { log } = broker.store;
+  const isCold = ({ view, offset }: FetchPartition) =>
+    view !== undefined && view.durableEnd > offset && log.isRemote(view, offset);
+  const cold = partitions.filter(isCold);
+  const hot = cold.length === 0 ? partitions : partitions.filter((each) => !cold.includes(each));
   let left = bytesMax;
-  for (const partition of partitions) {
-    const answer = await readPartition(broker, partition, { bytesMax: left, isStrict }, version);
+  for (const partition of [...hot, ...cold]) {
+    const soonMs = performance.now() + COLD_WAIT_MS;
+    const untilMs = left < bytesMax ? Math.min(coldUntilMs, soonMs) : coldUntilMs;
+    const bounds = { bytesMax: left, isStrict, coldUntilMs: untilMs };
+    const answer = await readPartition(broker, partition, bounds, version);
     for (const buffer of answer.records ?? []) left -= buffer.length;
     answers.set(partition, answer);
   }
@@ -265,14 +289,19 @@ function countBytes(answers: Iterable<PartitionAnswer>): number {
 async function readPartition(
   broker: KafkaBroker,
   { topic, view, index, offset, bytesMax, errorCode }: FetchPartition,
-  { bytesMax: left, isStrict = false }: ReadBounds,
+  { bytesMax: left, isStrict = false, coldUntilMs }: ReadBounds,
   version: number,
 ): Promise<PartitionAnswer> {
   if (view === undefined || errorCode !== ERROR_CODES.none) return describe(index, errorCode, view);
   if (left <= 0 || view.durableEnd <= offset) return describe(index, ERROR_CODES.none, view);
   try {
     const readMax = Math.max(1, Math.min(bytesMax, left));
-    const { buffers, bytes, nextOffset } = await readFilled(broker, view, offset, readMax);
+    const isCold = broker.store.log.isRemote(view, offset);
+    const reading = readFilled(broker, view, offset, readMax);
+    const found = await (isCold ? waitUntil(reading, coldUntilMs) : reading);
+    // The chunk is fetched meanwhile, for the next request of the client.
+    if (found === undefined) return describe(index, ERROR_CODES.none, view);
+    const { buffers, bytes, nextOffset } = found;
     if (isStrict && bytes > readMax) return describe(index, ERROR_CODES.none, view);
     if (version < ZSTD_VERSION_MIN && buffers.some(holdsZstd)) {
       return describe(index, ERROR_CODES.unsupportedCompressionType, view);
@@ -281,6 +310,22 @@ async function readPartition(
     return { ...describe(index, ERROR_CODES.none, view), records: buffers };
   } catch (error) {
     return describe(index, toAnswer(error).errorCode, view);
+  }
+}
+
+/** The result, or undefined if it takes longer. */
+async function waitUntil<Result>(
+  work: Promise<Result>,
+  untilMs: number,
+): Promise<Result | undefined> {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const timer = setTimeout(resolve, Math.max(0, untilMs - performance.now()), undefined);
+  // A failure after the deadline is that of the next read.
+  work.catch(() => undefined);
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 
