@@ -46,6 +46,7 @@ export interface PulseAnswers {
   "POST /nack": { status: "success" };
   "GET /connections": { connections: { id: string; protocol: "http" | "kafka" | "mqtt" | "stomp"; transport: "tcp" | "tls" | "websocket" | "sse"; address: string; user: string | null; tenant?: string; client_id: string | null; since: string; subscriptions: string[]; subscription_count: number }[]; next_cursor: string | null };
   "GET /stats": { messages_published: number; wasm_executions: number; wasm_execution_errors: number; wasm_avg_duration_ns: number; topics_count: number; wal_entries: number; queue_depth: number; dropped: number; uptime_sec: number };
+  "POST /sqlite/query": { columns: { name: string }[]; rows: ((string | number | null)[])[]; truncated: boolean; elapsed_ms: number };
   "GET /admin/offloader": OffloadStatus;
   "POST /admin/offloader": OffloadStatus;
   "GET /admin/series": { figures: { name: string; unit: string; title: string }[]; values: Record<string, number | null> } | { step: number; from: number; series: { name: string; unit: string; values: (number | null)[] }[] };
