@@ -128,7 +128,7 @@ async function vanish(port: number, kind: number): Promise<void> {
 }
 
 // Idle: the number of open files has stopped falling.
-/** What the gateway holds when its connections have ended. */
+/** Resources of the gateway when its connections have ended. */
 export async function readSettledHoldings(gateway: StagedGateway): Promise<Holdings> {
   let openFiles = Infinity;
   for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt += 1) {

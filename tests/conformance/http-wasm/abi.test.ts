@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { type TestContext, test } from "node:test";
-import { runtimes } from "../../../services/gate/test/fixture/gate-process.ts";
+import { SecondHost } from "@platform/testing/second-host";
+import { RUNTIMES, skipRuntime } from "../../stage/gateway-state.ts";
 import { describeFailure, settleLedger } from "../ledger.ts";
 import {
   CONFIG,
@@ -16,7 +17,6 @@ import {
 } from "./case.ts";
 import { SECTIONS, cases } from "./cases.ts";
 import { GatewayStage } from "./gateway-stage.ts";
-import { SecondHost } from "./second-host.ts";
 
 const GUESTS = { assemblyscript: "script-as", c: "script-c" } as const;
 type Language = keyof typeof GUESTS;
@@ -90,11 +90,12 @@ for (const language of languages) {
   });
 }
 
+const runtimes = RUNTIMES.filter((runtime) => skipRuntime(runtime) === false);
 for (const runtime of runtimes) {
-  test(`the gateway on ${runtime.name}`, async (context) => {
-    const stage = await GatewayStage.start(context, runtime, CONFIG, UPSTREAM);
+  test(`the gateway on ${runtime}`, async (context) => {
+    await using stage = await GatewayStage.start(runtime, CONFIG, UPSTREAM);
     for (const language of languages) {
-      const host = `${runtime.name}, ${language}`;
+      const host = `${runtime}, ${language}`;
       await stage.register(language, load(language));
       await runCases(context, host, cases, (scene) => stage.pass(language, scene));
     }
@@ -105,7 +106,7 @@ test("the outcomes are those of the ledger", () => {
   settleLedger(new URL("ledger.json", import.meta.url), outcomes, runtimes.length < 2);
 });
 
-/** What a server around the second host does. */
+/** The part of a server around the second host. */
 function passBy(host: SecondHost, scene: Scene): Passed {
   const client = "192.0.2.1:4711";
   host.lines.length = 0;

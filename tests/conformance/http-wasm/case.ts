@@ -14,7 +14,7 @@ export interface Scene {
   readonly isAlone: boolean;
 }
 
-/** What came of it. */
+/** The result of a scene. */
 export interface Passed {
   readonly status: number;
   /** Names in lower case. */
@@ -22,7 +22,7 @@ export interface Passed {
   readonly body: string;
   /** The results of the calls: `x-out`. */
   readonly out: string;
-  /** What the upstream received. */
+  /** The request as the upstream received it; undefined if it was not asked. */
   readonly upstream?: UpstreamRequest;
   /** The guest was ended: a trap, or a result that is not one. */
   readonly isTrapped: boolean;

@@ -1,14 +1,10 @@
 // The gateway with guests that execute scripts, and an upstream that tells what it got.
 import assert from "node:assert/strict";
-import { type IncomingMessage, createServer, request } from "node:http";
-import type { TestContext } from "node:test";
+import { once } from "node:events";
+import { type IncomingMessage, type Server, createServer, request } from "node:http";
+import type { AddressInfo } from "node:net";
 import { waitFor } from "@platform/testing/wait";
-import {
-  type LogLine,
-  type Runtime,
-  startGate,
-} from "../../../services/gate/test/fixture/gate-process.ts";
-import { serve } from "../../../services/gate/test/fixture/serve.ts";
+import { Stage, type StagedGateway } from "../../stage/stage.ts";
 import { type Passed, type Scene, type UPSTREAM, type UpstreamRequest, valuesOf } from "./case.ts";
 
 /** A guest that fails five times in ten seconds is not called for a while: each copy fails at most this often. */
@@ -16,40 +12,46 @@ const TRAPS_MAX = 4;
 const COPIES = 8;
 const LEVELS = ["info", "warn", "error"];
 
-interface Gate {
-  readonly port: number;
-  readonly url: string;
-  readonly lines: () => LogLine[];
-}
-
 /** A gateway on one runtime. */
 export class GatewayStage {
-  readonly #gate: Gate;
-  readonly #seen: UpstreamRequest[];
+  readonly #stage = new Stage();
+  readonly #seen: UpstreamRequest[] = [];
   readonly #traps = new Map<string, number>();
+  readonly #upstream: Server;
+  #gate!: StagedGateway;
 
-  constructor(gate: Gate, seen: UpstreamRequest[]) {
-    this.#gate = gate;
-    this.#seen = seen;
-  }
-
-  /** Starts the gateway and its upstream, which answers each request alike. */
-  static async start(
-    context: TestContext,
-    runtime: Runtime,
-    config: string,
-    answer: typeof UPSTREAM,
-  ): Promise<GatewayStage> {
-    const seen: UpstreamRequest[] = [];
-    const upstream = createServer((incoming, response) => {
+  private constructor(answer: typeof UPSTREAM) {
+    this.#upstream = createServer((incoming, response) => {
       void readText(incoming).then((body) => {
         const { method = "", url = "" } = incoming;
-        seen.push({ method, target: url, fields: listFields(incoming), body });
+        this.#seen.push({ method, target: url, fields: listFields(incoming), body });
         response.writeHead(answer.status, answer.fields.flat());
         response.end(answer.body);
       });
     });
-    const target = await serve(context, upstream);
+  }
+
+  /** Starts the gateway and its upstream, which answers each request alike. */
+  static async start(
+    runtime: "node" | "bun",
+    config: string,
+    answer: typeof UPSTREAM,
+  ): Promise<GatewayStage> {
+    const stage = new GatewayStage(answer);
+    await stage.#start(runtime, config);
+    return stage;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#stage[Symbol.asyncDispose]();
+    this.#upstream.closeAllConnections();
+    this.#upstream.close();
+  }
+
+  async #start(runtime: "node" | "bun", config: string): Promise<void> {
+    this.#upstream.listen(0, "127.0.0.1");
+    await once(this.#upstream, "listening");
+    const target = `http://127.0.0.1:${(this.#upstream.address() as AddressInfo).port}`;
     const guests = ["assemblyscript", "c"].flatMap((language) =>
       Array.from({ length: COPIES }, (_, copy) => `${language}-${copy}`),
     );
@@ -60,8 +62,8 @@ export class GatewayStage {
         { host: `alone-${name}.test`, prefix: "/", target: "http://127.0.0.1:1", ...fields },
       ];
     });
-    const gate = await startGate(context, { runtime, config: { workers: 1, routes } });
-    return new GatewayStage(gate, seen);
+    const env = { PLATFORM_RUNTIME: runtime };
+    this.#gate = await this.#stage.startGateway(routes, { workers: 1 }, env);
   }
 
   /** Registers a guest. */
@@ -76,21 +78,13 @@ export class GatewayStage {
   /** Sends the request of a scene. */
   async pass(language: string, scene: Scene): Promise<Passed> {
     this.#seen.length = 0;
-    const linesBefore = this.#gate.lines().length;
+    const before = this.#listLines().length;
     const copy = Math.floor((this.#traps.get(language) ?? 0) / TRAPS_MAX);
     const host = `${scene.isAlone ? "alone-" : ""}${language}-${copy}.test`;
     const answer = await this.#ask(host, scene);
     const isTrapped = answer.status === 502 && answer.body.includes('"middleware_failed"');
     if (isTrapped) this.#traps.set(language, (this.#traps.get(language) ?? 0) + 1);
-    const logged = () =>
-      this.#gate
-        .lines()
-        .slice(linesBefore)
-        .flatMap(({ level, msg, middleware }) =>
-          middleware === undefined || !LEVELS.includes(String(level)) || isTrapped
-            ? []
-            : [`${LEVELS.indexOf(String(level))} ${msg}`],
-        );
+    const logged = () => (isTrapped ? [] : this.#listLines().slice(before));
     const expected = scene.script.match(/\blog [0-2] /g)?.length ?? 0;
     await waitFor(() => logged().length >= expected);
     const [upstream] = this.#seen;
@@ -101,6 +95,19 @@ export class GatewayStage {
       isTrapped,
       lines: logged(),
     };
+  }
+
+  /** Lines of guests, as `level text`. */
+  #listLines(): string[] {
+    return this.#gate.process
+      .readOutput()
+      .split("\n")
+      .flatMap((line) => {
+        if (!line.startsWith("{") || !line.endsWith("}")) return [];
+        const { level, msg, middleware } = JSON.parse(line) as Record<string, unknown>;
+        const isOfGuest = typeof middleware === "string" && LEVELS.includes(String(level));
+        return isOfGuest ? [`${LEVELS.indexOf(String(level))} ${String(msg)}`] : [];
+      });
   }
 
   #ask(

@@ -32,7 +32,7 @@ const messages: GuestMessages = {
   responseBodyBytesMax: 0,
 };
 
-/** What the program reports of its environment. */
+/** Lines in which the program reports its environment. */
 const reportOf = (where: string): string[] => [
   `-1 ${where}: random differs, PATH unset`,
   `-1 ${where}: time now`,

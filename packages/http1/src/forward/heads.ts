@@ -51,7 +51,7 @@ function writeQuery(writer: HeadWriter, head: RequestParser, query: string | nul
   if (query !== "") writer.raw(Buffer.from(`?${query}`, "latin1"));
 }
 
-/** How a request and its body are sent. */
+/** The form in which a request and its body are sent. */
 interface RequestForm {
   readonly isUpgrade: boolean;
   /** A part of the body was read before. */

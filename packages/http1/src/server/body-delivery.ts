@@ -39,7 +39,7 @@ export class BodyDelivery<U> {
   readonly #owner: ExchangeOwner;
   #sink: BodySink | null = null;
   #reader: BodyCollector<U> | PartReader<U> | null = null;
-  /** What `takePart` has read, in its order: the next sink gets it before the rest. */
+  /** Parts that `takePart` has read, in their order: the next sink gets them before the rest. */
   #ahead: Buffer[] = [];
   /** A part has been read. The framing of a chunked body is gone up to there: the rest gets a new one as well. */
   #isBegun = false;

@@ -68,7 +68,7 @@ export class Wasi {
   #outputBytes = 0;
   #errorText: Uint8Array[] = [];
   #errorBytes = 0;
-  /** What the guest has slept, in nanoseconds. */
+  /** Time that the guest has slept, in nanoseconds. */
   #sleptNs = 0n;
 
   constructor(outputBytesMax: number, hooks?: WasiHooks) {

@@ -24,7 +24,7 @@ export class TestMessages implements GuestMessages {
   responseFields = new FieldList([["Content-Type", "text/plain"]]);
   /** The parts of the request body, in their order. */
   requestBody: (Uint8Array | Promise<Uint8Array>)[] = [Buffer.from("request body")];
-  /** How many bytes the guest has asked for, each time. */
+  /** Numbers of bytes that the guest has asked for. */
   readonly asked: number[] = [];
   responseBody: Uint8Array = Buffer.from("response body");
   requestBodyBytesMax = 1_000;

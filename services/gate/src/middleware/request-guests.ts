@@ -287,7 +287,7 @@ export class RequestGuests implements ExchangeGuests {
       this.#answerFault(this.#isBodyTooLarge ? refuseBody(bodyBytesMax) : describeFault(error));
       return false;
     };
-    // What was not read is of no use, but the client sends it.
+    // The rest is of no use, but the client sends it.
     const rest = attempt(() => this.#readPart(Number.MAX_SAFE_INTEGER));
     if ("error" in rest) return refuse(rest.error);
     return rest.value instanceof Promise ? rest.value.then(replace, refuse) : replace();

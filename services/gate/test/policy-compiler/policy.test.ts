@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Parse, RequestParser } from "@platform/http1";
 import { readPolicyText } from "@platform/kernel/route-rules";
+import { SecondHost } from "@platform/testing/second-host";
 import { FieldList, type GuestMessages, HttpGuest, compileHttpModule } from "@platform/wasm/http";
 import fc from "fast-check";
 import { Policy } from "../../src/filter/identity/policy.ts";
-import { SecondHost } from "../../../../tests/conformance/http-wasm/second-host.ts";
 import { compilePolicy, readPolicyFile } from "../../src/policy-compiler/compile-policy.ts";
 
 const POLICIES = Number(process.env["PLATFORM_POLICIES"] ?? 300);
@@ -50,7 +50,10 @@ function decideCompiled(guest: HttpGuest, { method, path, query, fields }: TestR
   return verdict.next ? "allow" : "deny";
 }
 
-function decideBySecondHost(host: SecondHost, { method, path, query, fields }: TestRequest): string {
+function decideBySecondHost(
+  host: SecondHost,
+  { method, path, query, fields }: TestRequest,
+): string {
   const exchange = {
     method,
     uri: `${path}${query}`,

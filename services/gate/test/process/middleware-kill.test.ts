@@ -30,7 +30,7 @@ const module = (marker: string): Buffer<ArrayBuffer> =>
 /** The digest of a registered middleware; undefined if there is none. */
 type Registered = string | undefined;
 
-/** What one name may be after a crash: what was acknowledged, or a change whose answer did not arrive. */
+/** States of one name that are allowed after a crash: the acknowledged one, or that of a change whose answer did not arrive. */
 class Expectation {
   acknowledged: Registered;
   #underWay: { readonly to: Registered } | undefined;

@@ -1,7 +1,7 @@
 // A module that changes under load of wrk: no error, and each answer is from one version. PLATFORM_GUEST_CHANGES changes; from
 // a thousand on, memory must not have grown.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
@@ -9,7 +9,6 @@ import { test } from "node:test";
 import { assemble, writeGuest } from "@platform/testing/guests";
 import { makeFolder, runtimesOfRules, startGate } from "../fixture/gate-process.ts";
 import { serve } from "../fixture/serve.ts";
-import { findProgram } from "../../../../tests/stage/program.ts";
 
 const CHANGES = Number(process.env["PLATFORM_GUEST_CHANGES"] ?? 100);
 const MEMORY_CHANGES_MIN = 1_000;
@@ -50,9 +49,9 @@ const version = (number: number): Buffer<ArrayBuffer> => {
   );
 };
 
-const wrk = findProgram("wrk");
+const isThere = spawnSync("wrk", ["--version"]).error === undefined;
 const isRequired = process.env["PLATFORM_TEST_PEERS"] === "required";
-const skip = wrk === undefined && !isRequired ? "wrk is not installed" : false;
+const skip = isThere || isRequired ? false : "wrk is not installed";
 
 for (const runtime of runtimesOfRules) {
   test(`${runtime.name}: ${CHANGES} changes of a module under load`, { skip }, async (context) => {
@@ -75,7 +74,7 @@ for (const runtime of runtimesOfRules) {
     const script = join(makeFolder(context), "rollout.lua");
     writeFileSync(script, SCRIPT);
     const args = ["-t", "1", "-c", "8", "-d", "3600s", "-s", script, `${gate.url}/`];
-    const load = spawn(wrk ?? "wrk", args, { stdio: ["ignore", "pipe", "inherit"] });
+    const load = spawn("wrk", args, { stdio: ["ignore", "pipe", "inherit"] });
     context.after(() => load.exitCode ?? load.kill("SIGKILL"));
     let output = "";
     load.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
