@@ -21,6 +21,13 @@ const OWN_FIELDS: readonly string[] = [
   CONSOLE_CLIENT_HEADER,
 ];
 
+/** The fields of one request. */
+interface OpenedFields {
+  /** The fields that guests see and change. */
+  readonly seen: FieldList;
+  readonly hidden: readonly Field[];
+}
+
 /** Splits the fields of requests of one route into those that guests see, and the others. */
 export class RequestFields {
   readonly #hidden: ReadonlySet<string>;
@@ -30,31 +37,25 @@ export class RequestFields {
     this.#hidden = new Set([...OWN_FIELDS, ...cutFields].map(spell));
   }
 
-  /** The fields that guests see. Those that identify the user are the gateway's own. */
-  open(exchange: GateExchange): FieldList {
-    return new FieldList([
-      ...this.#listSent(exchange, (isHidden) => !isHidden),
-      ...listIdentity(exchange),
-    ]);
-  }
-
-  /** All fields of the request after a guest has changed `fields`. */
-  close(exchange: GateExchange, fields: FieldList): Field[] {
-    const changed = fields.list().filter(([name]) => !this.#hidden.has(spell(name)));
-    return [...changed, ...this.#listSent(exchange, (isHidden) => isHidden)];
-  }
-
-  #listSent(exchange: GateExchange, accept: (isHidden: boolean) => boolean): Field[] {
+  /** Splits the fields of a request. Those that identify the user are the gateway's own. */
+  open(exchange: GateExchange): OpenedFields {
     const { fields } = exchange.head;
     const { holdsOperatorToken } = exchange.userData;
-    const listed: Field[] = [];
+    const seen: Field[] = [];
+    const hidden: Field[] = [];
     for (let index = 0; index < fields.count; index++) {
       const name = fields.name(index);
       const key = spell(name);
       const isHidden = this.#hidden.has(key) || (holdsOperatorToken && key === "authorization");
-      if (accept(isHidden)) listed.push([name, fields.value(index)]);
+      (isHidden ? hidden : seen).push([name, fields.value(index)]);
     }
-    return listed;
+    return { seen: new FieldList([...seen, ...listIdentity(exchange)]), hidden };
+  }
+
+  /** All fields of the request after a guest has changed those that it saw. */
+  close({ seen, hidden }: OpenedFields): Field[] {
+    const changed = seen.list().filter(([name]) => !this.#hidden.has(spell(name)));
+    return [...changed, ...hidden];
   }
 }
 

@@ -25,7 +25,7 @@ export class RequestMessages implements GuestMessages {
   readonly #readBody: (bytesMin: number) => BodyPart | Promise<BodyPart>;
   #method: string | undefined;
   #uri: string | undefined;
-  #requestFields: FieldList | undefined;
+  #opened: ReturnType<RequestFields["open"]> | undefined;
   #responseFields: FieldList | undefined;
   #responseBody: Uint8Array = NO_BYTES;
 
@@ -66,7 +66,7 @@ export class RequestMessages implements GuestMessages {
   }
 
   get requestFields(): FieldList {
-    return (this.#requestFields ??= this.#fields.open(this.#exchange));
+    return this.#open().seen;
   }
 
   get responseFields(): FieldList {
@@ -91,9 +91,7 @@ export class RequestMessages implements GuestMessages {
   /** The guest has changed something else than the body. */
   get isRequestChanged(): boolean {
     return (
-      this.#requestFields?.isChanged === true ||
-      this.#method !== undefined ||
-      this.#uri !== undefined
+      this.#opened?.seen.isChanged === true || this.#method !== undefined || this.#uri !== undefined
     );
   }
 
@@ -102,7 +100,7 @@ export class RequestMessages implements GuestMessages {
     return {
       method: readMethod(this.#exchange),
       target: this.#readTarget(),
-      fields: this.#fields.open(this.#exchange).list(),
+      fields: this.#fields.open(this.#exchange).seen.list(),
     };
   }
 
@@ -110,7 +108,7 @@ export class RequestMessages implements GuestMessages {
   applyRequest(spec: RouteSpec): void {
     const exchange = this.#exchange;
     if (!this.isRequestChanged) return;
-    const fields = this.#fields.close(exchange, this.requestFields);
+    const fields = this.#fields.close(this.#open());
     const path = this.#uri === undefined ? exchange.forwardPath : checkUri(this.#uri, spec);
     const target = this.#uri ?? exchange.head.targetString();
     try {
@@ -152,6 +150,10 @@ export class RequestMessages implements GuestMessages {
       draft.hasContent = !isHead && this.status !== 204 && this.status !== 304;
     }
     if (body !== undefined) draft.contentLength = body.length;
+  }
+
+  #open(): ReturnType<RequestFields["open"]> {
+    return (this.#opened ??= this.#fields.open(this.#exchange));
   }
 
   #readTarget(): string {
