@@ -8,11 +8,39 @@ const INSTANCES_MAX = 32;
 const WAITING_MAX = 256;
 const WAIT_MS = 1_000;
 
+/** The pools of one module, which differ in their environment: they share its maximum number of instances. */
+export class ModulePools {
+  readonly instancesMax: number;
+  readonly #pools = new Set<GuestInstances>();
+
+  constructor(instancesMax: number = INSTANCES_MAX) {
+    this.instancesMax = instancesMax;
+  }
+
+  /** True if there may be another instance, after an idle one of another pool has been dropped. */
+  makeRoom(): boolean {
+    let count = 0;
+    for (const { size } of this.#pools) count += size;
+    if (count < this.instancesMax) return true;
+    for (const pool of this.#pools) if (pool.dropOneIdle()) return true;
+    return false;
+  }
+
+  open(pool: GuestInstances): void {
+    this.#pools.add(pool);
+  }
+
+  close(pool: GuestInstances): void {
+    this.#pools.delete(pool);
+  }
+}
+
 /** Linear memory of all instances of a thread. */
 export class GuestMemoryBudget {
   readonly bytesMax: number;
   readonly #pools = new Set<GuestInstances>();
   #bytes = 0;
+  #isServing = false;
 
   constructor(bytesMax: number) {
     this.bytesMax = bytesMax;
@@ -36,6 +64,14 @@ export class GuestMemoryBudget {
     this.#bytes += bytes;
   }
 
+  /** An instance has become idle, or was dropped: a request that waits in another pool may get a new one instead. */
+  serveWaiting(): void {
+    if (this.#isServing) return;
+    this.#isServing = true;
+    for (const pool of this.#pools) pool.serveWaiting();
+    this.#isServing = false;
+  }
+
   open(pool: GuestInstances): void {
     this.#pools.add(pool);
   }
@@ -50,8 +86,8 @@ export interface GuestInstancesOptions {
   readonly module: HttpModule;
   readonly environment: GuestEnvironment;
   readonly budget: GuestMemoryBudget;
-  /** Maximum number of instances, default 32. */
-  readonly instancesMax?: number;
+  /** Pools of the same module. Default: this one alone, with 32 instances. */
+  readonly pools?: ModulePools;
   /** Maximum number of requests that wait for an instance, default 256. */
   readonly waitingMax?: number;
   /** Maximum time that they wait in milliseconds, default 1 000. */
@@ -68,7 +104,7 @@ interface Waiter {
  * A pool of instances, each of which serves one request at a time:
  *
  * ```text
- *   acquire --> idle instance | new instance (≤ 32, memory left) | queue (≤ 256, ≤ 1 s) --> release
+ *   acquire --> idle instance | new instance (≤ 32 of the module, memory left) | queue (≤ 256, ≤ 1 s) --> release
  * ```
  */
 export class GuestInstances {
@@ -77,10 +113,13 @@ export class GuestInstances {
   /** Accounted memory of each instance that exists. */
   readonly #bytes = new Map<HttpGuest, number>();
   readonly #waiting = new Set<Waiter>();
+  readonly #pools: ModulePools;
   #isClosed = false;
 
   constructor(options: GuestInstancesOptions) {
     this.#options = options;
+    this.#pools = options.pools ?? new ModulePools();
+    this.#pools.open(this);
     options.budget.open(this);
   }
 
@@ -91,7 +130,7 @@ export class GuestInstances {
 
   /** Creates the first instance, so that the first request does not wait for it. Throws a GuestError. */
   warm(): void {
-    if (this.size === 0 && this.#options.budget.makeRoom()) this.#idle.push(this.#create());
+    if (this.size === 0 && this.#makeRoom()) this.#idle.push(this.#create());
   }
 
   /**
@@ -101,9 +140,9 @@ export class GuestInstances {
   acquire(): HttpGuest | Promise<HttpGuest> {
     const idle = this.#idle.pop();
     if (idle !== undefined) return idle;
-    const { instancesMax = INSTANCES_MAX, waitingMax = WAITING_MAX, budget } = this.#options;
+    const { waitingMax = WAITING_MAX } = this.#options;
     if (this.#isClosed) throw new GuestError("closed", "The guest was removed.");
-    if (this.size < instancesMax && budget.makeRoom()) return this.#create();
+    if (this.#makeRoom()) return this.#create();
     if (this.#waiting.size >= waitingMax)
       throw new GuestError("overloaded", "Too many requests wait for the guest.");
     return this.#wait();
@@ -114,13 +153,22 @@ export class GuestInstances {
     guest.endRequest();
     if (!guest.isReusable || this.#isClosed) {
       this.#drop(guest);
-      this.#replace();
-      return;
+      this.serveWaiting();
+    } else {
+      this.#account(guest);
+      const [waiter] = this.#waiting;
+      if (waiter !== undefined) {
+        this.#serve(waiter, guest);
+        return;
+      }
+      this.#idle.push(guest);
     }
-    this.#account(guest);
-    const [waiter] = this.#waiting;
-    if (waiter === undefined) this.#idle.push(guest);
-    else this.#serve(waiter, guest);
+    this.#options.budget.serveWaiting();
+  }
+
+  /** Creates instances for requests that wait, as far as there is room. */
+  serveWaiting(): void {
+    while (this.#waiting.size > 0 && this.#makeRoom()) this.#replace();
   }
 
   /** Drops instances that serve no request. */
@@ -128,12 +176,30 @@ export class GuestInstances {
     for (const guest of this.#idle.splice(0)) this.#drop(guest);
   }
 
+  /** Drops an instance that serves no request; false if there is none. */
+  dropOneIdle(): boolean {
+    const guest = this.#idle.shift();
+    if (guest === undefined) return false;
+    this.#drop(guest);
+    return true;
+  }
+
   /** Drops idle instances now, the others when they are released. Requests that wait fail. */
   close(): void {
     this.#isClosed = true;
     this.dropIdle();
+    this.#closeIfEmpty();
     this.#options.budget.close(this);
     for (const waiter of this.#waiting) this.#refuse(waiter, "closed", "The guest was removed.");
+  }
+
+  #makeRoom(): boolean {
+    return this.#pools.makeRoom() && this.#options.budget.makeRoom();
+  }
+
+  // Until then its instances count.
+  #closeIfEmpty(): void {
+    if (this.#isClosed && this.size === 0) this.#pools.close(this);
   }
 
   #create(): HttpGuest {
@@ -152,6 +218,7 @@ export class GuestInstances {
   #drop(guest: HttpGuest): void {
     this.#options.budget.add(-this.#bytes.get(guest)!);
     this.#bytes.delete(guest);
+    this.#closeIfEmpty();
   }
 
   #wait(): Promise<HttpGuest> {
@@ -164,16 +231,18 @@ export class GuestInstances {
     return promise;
   }
 
-  // The place of a dropped instance goes to the first request that waits.
+  // A new instance for the first request that waits. If there can be none, the others need not wait for theirs.
   #replace(): void {
     const [waiter] = this.#waiting;
     if (waiter === undefined) return;
     try {
       this.#serve(waiter, this.#create());
     } catch (error) {
-      this.#waiting.delete(waiter);
-      clearTimeout(waiter.timer);
-      waiter.reject(error as GuestError);
+      for (const other of this.#waiting) {
+        this.#waiting.delete(other);
+        clearTimeout(other.timer);
+        other.reject(error as GuestError);
+      }
     }
   }
 

@@ -6,6 +6,7 @@ import {
   GuestInstances,
   GuestMemoryBudget,
   type HttpGuest,
+  ModulePools,
   compileHttpModule,
 } from "../../src/http/index.ts";
 import { TestEnvironment, TestMessages } from "./stage.ts";
@@ -48,7 +49,7 @@ test("an instance that trapped is not used again", () => {
 });
 
 test("requests beyond the maximum wait in their order", async () => {
-  const pool = createPool({ instancesMax: 1, waitMs: 10_000 });
+  const pool = createPool({ pools: new ModulePools(1), waitMs: 10_000 });
   const guest = take(pool);
   const order: number[] = [];
   const waiting = [1, 2, 3].map(async (number) => {
@@ -63,7 +64,7 @@ test("requests beyond the maximum wait in their order", async () => {
 });
 
 test("a request that waits gets a new instance if the one in use trapped", async () => {
-  const pool = createPool({ module: trapping, instancesMax: 1, waitMs: 10_000 });
+  const pool = createPool({ module: trapping, pools: new ModulePools(1), waitMs: 10_000 });
   const guest = take(pool);
   const waiting = pool.acquire();
   assert.throws(() => guest.handleRequest(new TestMessages()));
@@ -72,7 +73,7 @@ test("a request that waits gets a new instance if the one in use trapped", async
 });
 
 test("the queue and the time in it are bounded", async () => {
-  const pool = createPool({ instancesMax: 1, waitingMax: 1, waitMs: 20 });
+  const pool = createPool({ pools: new ModulePools(1), waitingMax: 1, waitMs: 20 });
   take(pool);
   const waiting = Promise.resolve(pool.acquire());
   assert.throws(() => pool.acquire(), { code: "overloaded" });
@@ -96,7 +97,7 @@ test("memory is shared: idle instances of other guests make room", async () => {
 
 test("a closed pool drops what comes back and refuses what waits", async () => {
   const budget = new GuestMemoryBudget(64 * PAGE_BYTES);
-  const pool = createPool({ budget, instancesMax: 1, waitMs: 10_000 });
+  const pool = createPool({ budget, pools: new ModulePools(1), waitMs: 10_000 });
   pool.warm();
   assert.equal(pool.size, 1);
   const guest = take(pool);
@@ -106,4 +107,43 @@ test("a closed pool drops what comes back and refuses what waits", async () => {
   pool.release(guest);
   assert.equal(budget.bytes, 0);
   assert.throws(() => pool.acquire(), { code: "closed" });
+});
+
+test("pools of one module share its maximum: idle instances make room, and a request that waits gets the next place", async () => {
+  const budget = new GuestMemoryBudget(64 * PAGE_BYTES);
+  const pools = new ModulePools(2);
+  const [one, other] = [
+    createPool({ budget, pools }),
+    createPool({ budget, pools, waitMs: 10_000 }),
+  ];
+  const first = take(one);
+  one.release(take(one));
+  assert.equal(one.size, 2);
+  const second = take(other);
+  assert.deepEqual([one.size, other.size], [1, 1]);
+  const waiting = other.acquire();
+  assert.ok(waiting instanceof Promise);
+  one.release(first);
+  const third = await waiting;
+  assert.deepEqual([one.size, other.size], [0, 2]);
+  other.release(second);
+  other.release(third);
+  // Instances of a pool that is closed count until they are released.
+  const last = take(other);
+  other.close();
+  take(one);
+  assert.equal(one.size + other.size, 2);
+  assert.ok(one.acquire() instanceof Promise);
+  other.release(last);
+  assert.equal(one.size, 2);
+});
+
+test("a request that waits for memory gets it when an instance of another module is idle", async () => {
+  const budget = new GuestMemoryBudget(PAGE_BYTES);
+  const [one, other] = [createPool({ budget }), createPool({ budget, waitMs: 10_000 })];
+  const guest = take(one);
+  const waiting = other.acquire();
+  one.release(guest);
+  assert.ok((await waiting) !== guest);
+  assert.equal(one.size, 0);
 });

@@ -5,6 +5,7 @@ import {
   GuestMemoryBudget,
   type HttpModule,
   LogLevel,
+  ModulePools,
 } from "@platform/wasm/http";
 import {
   type GuestChange,
@@ -84,7 +85,9 @@ export class GuestBinding {
 export class GuestRegistry {
   readonly #options: GuestRegistryOptions;
   readonly #versions = new Map<string, readonly HttpModule[]>();
-  /** By digest and configuration. */
+  /** Pools of the same module, by name and digest: with different configurations. */
+  readonly #pools = new Map<string, ModulePools>();
+  /** By name, digest and configuration. */
   readonly #runtimes = new Map<string, GuestRuntime>();
   readonly #counts = new Map<string, GuestCounts>();
   readonly #bindings = new Set<GuestBinding>();
@@ -143,7 +146,8 @@ export class GuestRegistry {
     const { name, digest } = splitGuestReference(reference);
     const module = this.#versions.get(name)?.find(({ sha256 }) => sha256.startsWith(digest));
     if (module === undefined) return undefined;
-    const key = `${name} ${module.sha256} ${config.toString("latin1")}`;
+    const version = `${name} ${module.sha256}`;
+    const key = `${version} ${config.toString("latin1")}`;
     const known = this.#runtimes.get(key);
     if (known !== undefined) return known;
     const runtime: GuestRuntime = {
@@ -154,6 +158,7 @@ export class GuestRegistry {
       instances: new GuestInstances({
         module,
         environment: this.#createEnvironment(name, config),
+        pools: this.#findPools(version),
         budget: this.#budget,
       }),
     };
@@ -199,7 +204,17 @@ export class GuestRegistry {
     }
     for (const name of this.#counts.keys())
       if (!this.#versions.has(name)) this.#counts.delete(name);
+    const used = new Set(
+      [...this.#runtimes.values()].map(({ name, module }) => `${name} ${module.sha256}`),
+    );
+    for (const version of this.#pools.keys()) if (!used.has(version)) this.#pools.delete(version);
     this.generation++;
+  }
+
+  #findPools(version: string): ModulePools {
+    const known = this.#pools.get(version) ?? new ModulePools();
+    this.#pools.set(version, known);
+    return known;
   }
 
   #findCounts(name: string): GuestCounts {
