@@ -55,4 +55,12 @@ test("an event above the limit stops the stream, and holds no more than the limi
   }
   assert.ok(splitter.isTooLong);
   assert.ok(pushed <= EVENT_BYTES_MAX + piece.length);
+  // Its end may be in the piece that makes it too long.
+  const other = new EventSplitter();
+  let events = 0;
+  const note = (): boolean => ++events > 0;
+  other.push(Buffer.from(`data: a\n\ndata: ${"x".repeat(EVENT_BYTES_MAX - 20)}`), note);
+  other.push(Buffer.from(`${"x".repeat(100)}\n\ndata: b\n\n`), note);
+  assert.equal(events, 1);
+  assert.ok(other.isTooLong);
 });

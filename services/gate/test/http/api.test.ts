@@ -403,7 +403,12 @@ const badBodies: [what: string, body: unknown, status: number, detail: RegExp][]
     /^body:1:\d+: strip_prefx: unknown key; did you mean/,
   ],
   ["no target", { prefix: "/a" }, 400, /target: is required: set exactly one of/],
-  ["an unbuilt field", { ...shop, pii_redact: true }, 400, /pii_redact: .*not available yet/],
+  [
+    "an unbuilt field",
+    { ...shop, semantic_cache: true },
+    400,
+    /semantic_cache: .*not available yet/,
+  ],
   ["a list", [], 400, /^body:1:1: /],
   [
     "a duplicate key",

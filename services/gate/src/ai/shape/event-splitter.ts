@@ -39,7 +39,10 @@ export class EventSplitter {
       if (!this.#endsEvent(bytes[at]!)) continue;
       const piece = bytes.subarray(start, at + 1);
       start = at + 1;
-      if (this.#length + piece.length > EVENT_BYTES_MAX) break;
+      if (this.#length + piece.length > EVENT_BYTES_MAX) {
+        this.isTooLong = true;
+        return;
+      }
       if (!onEvent(readEvent(this.#take(piece)))) return;
     }
     if (this.#length + bytes.length - start > EVENT_BYTES_MAX) this.isTooLong = true;
