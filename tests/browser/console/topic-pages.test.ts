@@ -402,6 +402,30 @@ test("metadata is asked by SQL, and what is wrong is said", { skip: chromiumSkip
   await page.getByText("No rows").waitFor();
 });
 
+test(
+  "object storage for segments: its state, and a store that cannot be used",
+  { skip: chromiumSkip },
+  async (t) => {
+    const console = await openRoomy(t, "/messaging/offload");
+    const { page } = console;
+    await page.getByText("not set", { exact: true }).waitFor();
+    await checkPage(console, "no object storage");
+    await page.getByRole("button", { name: "Set…" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Address").fill("http://127.0.0.1:9/path");
+    await dialog.getByLabel("Bucket").fill("segments");
+    await dialog.getByLabel("Access key and secret").fill("key:secret");
+    await dialog.getByRole("button", { name: "Try and save" }).click();
+    await dialog.getByText("an http or https URL without a path").first().waitFor();
+    await checkPage(console, "an address that is none");
+    await dialog.getByLabel("Address").fill("http://127.0.0.1:9");
+    await dialog.getByRole("button", { name: "Try and save" }).click();
+    await dialog.locator(".problem, [role=alert]").first().waitFor();
+    assert.equal((await roomy.get("/api/v1/admin/offloader")).body.source, null);
+    await takePicture(console, "offload-1440");
+  },
+);
+
 test("huge and deep payloads do not stop the pages", { skip: chromiumSkip }, async (t) => {
   const deep = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
   const huge = JSON.stringify({ text: "x".repeat(900_000) });
@@ -436,6 +460,7 @@ for (const look of LOOKS) {
       "/messaging/topics/full/tail",
       "/messaging/events",
       "/messaging/query",
+      "/messaging/offload",
       "/messaging/groups",
       "/messaging/dead",
     ]) {

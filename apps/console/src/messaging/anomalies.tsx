@@ -1,4 +1,4 @@
-// What is unusual about the messages of a topic: rates, sizes, fields.
+// Unusual rates, sizes and fields of the messages of a topic.
 import { segment } from "../api/api.ts";
 import type { Answer } from "../contract/answer.ts";
 import { formatAgo, formatBytes, formatMoment, formatNumber } from "../format/format.ts";

@@ -36,7 +36,7 @@ interface LoadedEvents extends EventList {
   from: string | undefined;
 }
 
-/** The page. */
+/** Filters, a page of events by cursor, and the chosen one. */
 export function EventsPage() {
   useCrumbs([{ label: t("Messaging") }, { label: t("Events") }]);
   const range = RANGES.find((one) => one === queryValue("range")) ?? "day";

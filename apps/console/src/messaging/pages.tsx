@@ -9,6 +9,7 @@ import { ConnectionsPage } from "./connections.tsx";
 import { DeadLettersPage } from "./dead-letters.tsx";
 import { EventsPage } from "./events.tsx";
 import { GroupsPage } from "./groups.tsx";
+import { OffloadPage } from "./offload.tsx";
 import { QueryPage } from "./query.tsx";
 import { TopicPage } from "./topic.tsx";
 import { TopicsPage } from "./topics.tsx";
@@ -24,6 +25,7 @@ const ROUTES: readonly [
   ["/messaging/dead", DeadLettersPage],
   ["/messaging/events", EventsPage],
   ["/messaging/query", QueryPage],
+  ["/messaging/offload", OffloadPage],
   ["/messaging/connections", ConnectionsPage],
 ];
 

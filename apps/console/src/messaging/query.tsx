@@ -35,7 +35,7 @@ const TABLES: readonly (readonly [name: string, columns: string])[] = [
   ["stats", "name, value"],
 ];
 
-/** The page. */
+/** A statement in the address, its rows, and examples beside them. */
 export function QueryPage() {
   useCrumbs([{ label: t("Messaging") }, { label: t("Query") }]);
   const [text, setText] = useState(queryValue("sql") || listExamples()[0]!.sql);

@@ -53,27 +53,14 @@ type Open = "try" | "apply" | undefined;
 
 function Suggested(props: SuggestionProps & { suggested: Suggested }) {
   const { cause, letters, suggested, onApplied } = props;
-  const { action, confidence, evidence, request } = suggested;
+  const { action, request } = suggested;
   const [open, setOpen] = useState<Open>(undefined);
   const change: LetterChange = { operations: suggested.patch, conversions: suggested.convert };
   const isRequeue = action === "requeue" || action === "requeue_changed";
   const close = (): void => setOpen(undefined);
   return (
     <section class="suggestion" aria-label={t("Suggestion")}>
-      <div>
-        <b>{describeAction(action)}</b>{" "}
-        <span class={confidence >= 0.9 ? "tag tag-ok" : "tag"}>
-          {t("{n} % sure", { n: Math.round(confidence * 100) })}
-        </span>
-        <p>{suggested.cause}</p>
-        <small>
-          {t("Tried on {n}: {pass} pass, {fail} fail.", {
-            n: formatNumber(evidence.tried),
-            pass: formatNumber(evidence.pass),
-            fail: formatNumber(evidence.fail),
-          })}
-        </small>
-      </div>
+      <Advice suggested={suggested} />
       <div class="row">
         {isRequeue && (
           <Action
@@ -112,6 +99,26 @@ function Suggested(props: SuggestionProps & { suggested: Suggested }) {
         </FormDialog>
       )}
     </section>
+  );
+}
+
+function Advice({ suggested }: { suggested: Suggested }) {
+  const { action, confidence, evidence } = suggested;
+  return (
+    <div>
+      <b>{describeAction(action)}</b>{" "}
+      <span class={confidence >= 0.9 ? "tag tag-ok" : "tag"}>
+        {t("{n} % sure", { n: Math.round(confidence * 100) })}
+      </span>
+      <p>{suggested.cause}</p>
+      <small>
+        {t("Tried on {n}: {pass} pass, {fail} fail.", {
+          n: formatNumber(evidence.tried),
+          pass: formatNumber(evidence.pass),
+          fail: formatNumber(evidence.fail),
+        })}
+      </small>
+    </div>
   );
 }
 

@@ -50,6 +50,9 @@ export function SettingsTab(props: PartProps) {
             <FactRow term={t("Segment")} isMono>
               {formatBytes(config.segment_bytes)}
             </FactRow>
+            <FactRow term={t("Object storage")}>
+              {config.offload ? t("closed segments are moved there") : t("off")}
+            </FactRow>
             <FactRow term={t("Deletions kept")}>
               {config === undefined ? "–" : formatDuration(config.delete_retention_ms)}
             </FactRow>
@@ -96,6 +99,7 @@ function RetentionDialog(props: PartProps & { onClose: () => void }) {
   const [megabytes, setMegabytes] = useState(read(config.retention_bytes, MEGABYTE));
   const [policy, setPolicy] = useState<string>(config.cleanup_policy);
   const [segmentSize, setSegmentSize] = useState(read(config.segment_bytes, MEGABYTE));
+  const [doesOffload, setOffload] = useState(config.offload ? "on" : "off");
   const [etag] = useState(props.topic.config_etag);
   const doesDelete = policy.includes("delete");
   return (
@@ -113,6 +117,7 @@ function RetentionDialog(props: PartProps & { onClose: () => void }) {
             retention_ms: hours === "" ? -1 : Math.round(Number(hours) * HOUR_MS),
             retention_bytes: megabytes === "" ? -1 : Math.round(Number(megabytes) * MEGABYTE),
             cleanup_policy: policy,
+            offload: doesOffload === "on",
             ...(segmentSize === ""
               ? {}
               : { segment_bytes: Math.round(Number(segmentSize) * MEGABYTE) }),
@@ -139,6 +144,15 @@ function RetentionDialog(props: PartProps & { onClose: () => void }) {
         hint={t("Empty: unlimited")}
       />
       <TextField label={t("Megabytes of a segment")} value={segmentSize} onInput={setSegmentSize} />
+      <SelectField
+        label={t("Object storage")}
+        value={doesOffload}
+        options={[
+          ["off", t("Everything stays on this disk")],
+          ["on", t("Closed segments are moved to object storage")],
+        ]}
+        onChange={setOffload}
+      />
       <p class="hint">
         {t("Messages beyond the limits are deleted with their segment, without a way back.")}
       </p>

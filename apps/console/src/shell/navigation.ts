@@ -67,20 +67,7 @@ export function listAreas(): readonly Area[] {
         { to: "/storage/jobs", label: t("Jobs") },
       ],
     },
-    {
-      id: "pulse",
-      label: t("Messaging"),
-      root: "/messaging",
-      key: "m",
-      sections: [
-        { to: "/messaging/topics", label: t("Topics") },
-        { to: "/messaging/groups", label: t("Groups") },
-        { to: "/messaging/dead", label: t("Dead letters") },
-        { to: "/messaging/events", label: t("Events"), feature: "events" },
-        { to: "/messaging/query", label: t("Query"), feature: "query" },
-        { to: "/messaging/connections", label: t("Connections"), feature: "connections" },
-      ],
-    },
+    describeMessaging(),
     {
       id: "notify",
       label: t("Mail"),
@@ -114,6 +101,24 @@ export function listAreas(): readonly Area[] {
       ],
     },
   ];
+}
+
+function describeMessaging(): Area {
+  return {
+    id: "pulse",
+    label: t("Messaging"),
+    root: "/messaging",
+    key: "m",
+    sections: [
+      { to: "/messaging/topics", label: t("Topics") },
+      { to: "/messaging/groups", label: t("Groups") },
+      { to: "/messaging/dead", label: t("Dead letters") },
+      { to: "/messaging/events", label: t("Events"), feature: "events" },
+      { to: "/messaging/query", label: t("Query"), feature: "query" },
+      { to: "/messaging/offload", label: t("Offload"), feature: "offload" },
+      { to: "/messaging/connections", label: t("Connections"), feature: "connections" },
+    ],
+  };
 }
 
 /** The service of a path. */

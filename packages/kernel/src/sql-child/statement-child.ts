@@ -14,7 +14,7 @@ const guard = new Worker(new URL("./child-guard-thread.ts", import.meta.url), {
 guard.unref();
 process.on("disconnect", () => process.exit());
 
-/** What the process takes with SQLite, which it loads with the first question. */
+/** Memory of the process with SQLite, which it loads with the first question. */
 const PROCESS_BYTES = 72 * 1024 ** 2;
 
 type Rows = Extract<ChildRequest, { type: "rows" }>["rows"];

@@ -15,6 +15,7 @@ export function describeConsole(hasCredentials: boolean): OperationOptions["cons
       "connections",
       "events",
       "query",
+      "offload",
     ],
     credentials: hasCredentials ? "token" : undefined,
   };

@@ -9,6 +9,12 @@ const PARAMETERS_MAX = 100;
 const BODY_BYTES_MAX = 4 * SQL_BYTES_MAX;
 
 const value = z.union([z.string(), z.number(), z.null()]);
+const parameters = z.union([
+  z.array(value).max(PARAMETERS_MAX),
+  z
+    .record(z.string().min(1).max(255), value)
+    .refine((values) => Object.keys(values).length <= PARAMETERS_MAX, `at most ${PARAMETERS_MAX}`),
+]);
 
 /** The route that answers queries. */
 export function createQueryRoute(
@@ -29,18 +35,7 @@ export function createQueryRoute(
     bodyBytesMax: BODY_BYTES_MAX,
     body: z.strictObject({
       sql: z.string().min(1),
-      params: z
-        .union([
-          z.array(value).max(PARAMETERS_MAX),
-          z
-            .record(z.string().min(1).max(255), value)
-            .refine(
-              (values) => Object.keys(values).length <= PARAMETERS_MAX,
-              `at most ${PARAMETERS_MAX}`,
-            ),
-        ])
-        .default([])
-        .describe("Values of `?`, or by name of `:name`."),
+      params: parameters.default([]).describe("Values of `?`, or by name of `:name`."),
     }),
     problems: {
       422: "The statement exceeds a limit, which is in `limit`.",

@@ -28,7 +28,7 @@ export interface Viewer {
   readonly isOperator: boolean;
 }
 
-/** What the tables are made of. */
+/** The parts of the broker that the tables describe. */
 export interface MetadataSources {
   readonly topics: Topics;
   readonly offsets: Offsets;
