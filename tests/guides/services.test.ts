@@ -105,6 +105,11 @@ test("asking storage: S3's form and records alone", { skip }, async () => {
   assert.match(out, /"rows":\[\["csv",1,\d+\]\]/);
   assert.match(out, /"results":\[\{"key":"docs\/tea.txt",[^}]*\},\{"key":"docs\/coffee.txt"/);
   assert.match(out, /"results":\[\{"key":"docs\/coffee.txt"[^}]*\}\],"searched":3/);
+  assert.match(
+    out,
+    /"interpreted":\{"by":"grammar","filters":\{"extension":"csv"\},"aggregate":"count"\},"answer":\{"count":1,/,
+  );
+  assert.match(out, /"limit":2\},"results":\[\{"key":"docs\/coffee.txt"/);
   assert.ok(!out.includes('"code"'), out);
 });
 

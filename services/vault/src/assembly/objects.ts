@@ -21,6 +21,7 @@ import { answerRefusal } from "../s3/refusal-answer.ts";
 import { RequestIds } from "../s3/request-ids.ts";
 import { createRequestRecorder } from "../s3/request-log.ts";
 import { RequestMemory } from "../s3/request-memory.ts";
+import { createAskCounter } from "../search/search-metrics.ts";
 import { TimestampFormatter } from "../s3/wire/timestamp.ts";
 import type { Callers } from "./callers.ts";
 import { openMetadataQuestions, openVectorQuestions } from "./search.ts";
@@ -80,6 +81,7 @@ export async function openObjects(
     select: openSelect(config, service),
     metadata: openMetadataQuestions(config, service, storage),
     vectors: openVectorQuestions(config, service),
+    countAsk: createAskCounter(service.metrics),
     webIdentity: callers.webIdentity,
   };
   const audit = openAudit(config, service, storage);

@@ -19,6 +19,7 @@ import type { KnownAttributes } from "../model/object.ts";
 import { S3Error } from "../model/s3-error.ts";
 import type { Store } from "../object-store.ts";
 import type { MetadataQuestions } from "../search/metadata-questions.ts";
+import type { createAskCounter } from "../search/search-metrics.ts";
 import type { VectorQuestions } from "../search/vector-questions.ts";
 import type { SelectPool } from "../select/select-pool.ts";
 import type { EventPolicy } from "../delivery/target.ts";
@@ -55,6 +56,8 @@ export interface ObjectApi {
   readonly select: SelectPool;
   /** Answers questions about the metadata of buckets. */
   readonly metadata: MetadataQuestions;
+  /** Counts a question in plain words. */
+  readonly countAsk: ReturnType<typeof createAskCounter>;
   /** Answers searches of vectors. */
   readonly vectors: VectorQuestions;
   /** Exchanges tokens for session keys. */

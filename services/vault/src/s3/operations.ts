@@ -2,6 +2,7 @@
 import { STORAGE_SCOPES } from "../access/authorizer.ts";
 import type { Operation, OperationHandler } from "./context.ts";
 import { getBucketAcl, putBucketAcl } from "./bucket/acl.ts";
+import { askBucket } from "./bucket/ask.ts";
 import {
   createBucket,
   deleteBucket,
@@ -292,6 +293,7 @@ export const OPERATIONS: readonly Operation[] = [
     METADATA_QUESTION,
   ),
   row(READ, "FindSimilarObjects", "GET bucket?similar", findSimilarObjects, METADATA_QUESTION),
+  row(READ, "AskBucket", "GET bucket?ask", askBucket, METADATA_QUESTION),
   row(READ, "GetBucketVectorIndex", "GET bucket?vector-index", getBucketVectorIndex, JSON_SETTING),
   row(WRITE, "PutBucketVectorIndex", "PUT bucket?vector-index", putBucketVectorIndex, JSON_SETTING),
   row(WRITE, "DeleteBucketVectorIndex", "DELETE bucket?vector-index", deleteBucketVectorIndex, {

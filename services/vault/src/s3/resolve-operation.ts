@@ -28,7 +28,6 @@ const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
 const UNAVAILABLE: ReadonlySet<string> = new Set([
   "abac",
   "append",
-  "ask",
   "cold-tier",
   "events",
   "geo-placement",

@@ -25,6 +25,7 @@ export interface MetadataQuestion {
   /** Only objects whose keys begin with it. */
   readonly prefix: string;
   readonly sql: string;
+  readonly parameters?: readonly (string | number)[];
 }
 
 /** Options of {@link MetadataQuestions}. */
@@ -66,10 +67,10 @@ export class MetadataQuestions {
 
   /** Answers a question with all writes that were acknowledged before it. Rejects with its S3Error. */
   async ask(question: MetadataQuestion, signal: AbortSignal): Promise<SqlAnswer> {
-    const { tenant, sql, bucket, prefix } = question;
+    const { tenant, sql, bucket, prefix, parameters = [] } = question;
     try {
       return await this.#children.ask(
-        { tenant, sql },
+        { tenant, sql, parameters },
         async () => {
           const { id } = this.#store.buckets.requireState(bucket);
           const snapshot = await this.#store.snapshotIndex();

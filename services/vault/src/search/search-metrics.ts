@@ -54,6 +54,18 @@ export function createVectorObserver(
   return (outcome) => requests.with({ outcome }).add();
 }
 
+/** Registers the metric of plain questions. Returns the function that counts them. */
+export function createAskCounter(
+  registry: MetricRegistry,
+): (outcome: "answered" | "refused") => void {
+  const requests = registry.counter({
+    name: "platform_vault_ask_requests_total",
+    help: "Questions in plain words by their end. Their statements and searches count as questions about metadata and vectors, too.",
+    labels: ["outcome"],
+  });
+  return (outcome) => requests.with({ outcome }).add();
+}
+
 function gauge(name: string, help: string, value: number) {
   return { type: "gauge" as const, name, help, samples: [{ labels: [], value }] };
 }
