@@ -16,4 +16,5 @@ export type { Log } from "./engine/log.ts";
 export { openLog } from "./engine/open.ts";
 export { holdWholeLog, LOG_DATA_FORMATS, type LogFile, type WholeLog } from "./repair/backup.ts";
 export { checkLog, repairLog } from "./repair/repair.ts";
+export type { ObjectCheck } from "./repair/objects.ts";
 export type { CompactionResult } from "./upkeep/compaction.ts";

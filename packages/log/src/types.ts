@@ -250,6 +250,8 @@ export interface CheckReport {
   partitions: number;
   /** Bytes of intact batches in segments. */
   bytes: number;
+  /** Segments in the object store, and whether their objects were looked for. */
+  objects: { count: number; bytes: number; isChecked: boolean };
   /** Damage that may mean missing data. */
   damaged: Quarantine[];
   /** Damage to one of two copies. */

@@ -404,7 +404,18 @@ export const pulseDefinition = defineConfig({
   },
   commands: {
     check: {
-      summary: "Read the whole log and report damage. Changes nothing. The broker must be stopped.",
+      summary:
+        "Read the whole log and report damage; look for all segments in object storage. Changes nothing. The broker must be stopped.",
+      options: {
+        local: key(z.boolean().default(false), {
+          description: "Only read the disk: object storage is not asked.",
+          env: [],
+        }),
+        read_offloaded: key(z.boolean().default(false), {
+          description: "Also read and verify all segments in object storage.",
+          env: [],
+        }),
+      },
     },
     repair: {
       summary:
@@ -414,12 +425,22 @@ export const pulseDefinition = defineConfig({
           description: "Only list the data that would be quarantined.",
           env: [],
         }),
+        local: key(z.boolean().default(false), {
+          description: "Only repair the disk: object storage is not asked.",
+          env: [],
+        }),
       },
     },
     backup: {
       summary:
         "Copy the log into a new folder, with checksums: messages, offsets, dead letters, schemas and transforms. The broker must be stopped; a running one sends its backup at /api/v1/admin/backup. Not included: configuration, users_file, TLS files.",
       arguments: ["folder"],
+      options: {
+        include_offloaded: key(z.boolean().default(false), {
+          description: "Also copy the segments that are only in object storage.",
+          env: [],
+        }),
+      },
     },
     restore: {
       summary:

@@ -25,9 +25,10 @@ export async function main(): Promise<void> {
         (lifecycle) => startPulse({ config, log, lifecycle }),
       );
     },
-    check: ({ config }) => checkFolder(config, printLine),
-    repair: ({ config, options }) => repairFolder(config, options.dry_run, printLine),
-    backup: ({ config, positionals }) => backupFolder(config, positionals[0]!, printLine),
+    check: ({ config, options }) => checkFolder(config, printLine, options),
+    repair: ({ config, options }) => repairFolder(config, options, printLine),
+    backup: ({ config, options, positionals }) =>
+      backupFolder(config, { folder: positionals[0]!, ...options }, printLine),
     restore: ({ config, options, positionals }) =>
       restoreFolder(config, { folder: positionals[0]!, ...options }, printLine),
   });

@@ -5,7 +5,7 @@ import { writeLogId } from "../catalogue/log-id.ts";
 import { Manifest, prepareManifest } from "../catalogue/manifest.ts";
 import { ObjectLedger } from "../catalogue/object-ledger.ts";
 import { ColdReader } from "../cold/cold-reader.ts";
-import type { ColdStoreError } from "../cold-store.ts";
+import type { ColdStore, ColdStoreError } from "../cold-store.ts";
 import { systemClock } from "../disk/node-disk.ts";
 import type { Disk } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
@@ -56,7 +56,7 @@ export type Mend = (recovered: Recovered, segments: Segments) => Promise<void>;
 
 /** Opens a locked folder. With `mend`, problems are accepted. */
 export async function buildLog(
-  options: LogOptions,
+  options: LogOptions & { recoverFrom?: ColdStore | undefined },
   unlock: () => Promise<void>,
   started: number,
   mend?: Mend,
@@ -71,7 +71,7 @@ export async function buildLog(
     disk,
     nowMs: clock.now(),
     producersMax: limits.producersMax,
-    cold: options.cold?.store,
+    cold: options.cold?.store ?? options.recoverFrom,
   });
   if (recovered.problems.length > 0 && mend === undefined) throw needsRepair(recovered.problems);
   await prepareFolders(disk);
@@ -90,6 +90,7 @@ export async function buildLog(
   const failures = { note: (_error: ColdStoreError): void => undefined };
   const segments = new Segments(disk, limits, source, coldReader);
   await mend?.(recovered, segments);
+  for (const object of recovered.freshRemovals) ledger.addRemoval(object);
   for (const damage of [...recovered.quarantined, ...recovered.problems]) {
     await quarantine.copy(damage);
   }
@@ -177,11 +178,10 @@ async function openWriters(
   return { space, listeners, committer, checkpointer };
 }
 
-function restoreLedger({ logId, intents, removals, freshRemovals }: Recovered): ObjectLedger {
+function restoreLedger({ logId, intents, removals }: Recovered): ObjectLedger {
   const ledger = new ObjectLedger();
   if (typeof logId === "object") ledger.logId = logId.id.toString("hex");
   ledger.restore(intents, removals);
-  for (const object of freshRemovals) ledger.addRemoval(object);
   return ledger;
 }
 

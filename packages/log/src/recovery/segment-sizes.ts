@@ -1,5 +1,6 @@
 // A first check of segments: each referenced file exists and is long enough.
 import { extentEnd, extentPath, type Extent } from "../partition/partition.ts";
+import { objectPrefix } from "../partition/object-name.ts";
 import type { Disk } from "../disk/port.ts";
 import type { Recovered } from "./recovered.ts";
 
@@ -11,6 +12,7 @@ const PARALLEL_LOOKS = 16;
  * takes the place of the file.
  */
 export async function checkSegmentSizes(disk: Disk, recovered: Recovered): Promise<void> {
+  await adoptFiles(disk, recovered);
   const needed = new Map<string, number>();
   const copies = new Map<string, Extent>();
   for (const partition of recovered.catalogue.partitions()) {
@@ -41,4 +43,20 @@ export async function checkSegmentSizes(disk: Disk, recovered: Recovered): Promi
       }
     }),
   );
+}
+
+// A restored log does not own the objects it refers to: where it has the file, it does not need them. A backup may contain
+// files of segments that were only in the store.
+async function adoptFiles(disk: Disk, { catalogue, logId, dirty }: Recovered): Promise<void> {
+  const own = typeof logId === "object" ? objectPrefix(logId.id.toString("hex")) : undefined;
+  for (const partition of catalogue.partitions()) {
+    for (const extent of partition.extents) {
+      if (extent.object === undefined || (own && extent.object.startsWith(own))) continue;
+      const size = await disk.size(extentPath(partition, extent));
+      if (size === undefined || size < extentEnd(extent)) continue;
+      delete extent.object;
+      delete extent.isRemote;
+      dirty.add(partition);
+    }
+  }
 }

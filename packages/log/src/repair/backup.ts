@@ -4,10 +4,12 @@ import type { Disk } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
 import { JOURNAL_FOLDER, journalPath, listJournal } from "../journal/journal.ts";
 import type { CheckReport } from "../types.ts";
-import { checkLocked } from "./repair.ts";
+import { extentEnd, extentPath } from "../partition/partition.ts";
+import type { Recovered } from "../recovery/recovered.ts";
+import { inspectLocked } from "./repair.ts";
 
 /** Readable versions of the log's files; the newest is written (see `frame/frame.ts`). */
-export const LOG_DATA_FORMATS = { oldest: 1, newest: 2 } as const;
+export const LOG_DATA_FORMATS = { oldest: 1, newest: 3 } as const;
 
 /** Files that were being written during a crash; no recovery reads them. */
 const UNFINISHED_ENDINGS = [".new", ".cleaned"];
@@ -22,6 +24,8 @@ export interface LogFile {
 export interface WholeLog {
   report: CheckReport;
   files: LogFile[];
+  /** Segments that are only in the object store; `path` is that of their file, which a backup may contain instead. */
+  objects: (LogFile & { object: string })[];
   /** The end of the journal: number of its last file (0 in a new log) and that file's size. */
   journal: { file: number; position: number };
 }
@@ -36,12 +40,29 @@ export async function holdWholeLog<Result>(
 ): Promise<Result> {
   const unlock = await disk.lock();
   try {
-    const report = await checkLocked(disk);
+    const { report, recovered } = await inspectLocked(disk);
     if (!report.isWhole) throw refuseDamaged(report);
-    return await work({ report, files: await listLogFiles(disk), journal: await findEnd(disk) });
+    return await work({
+      report,
+      files: await listLogFiles(disk),
+      objects: listRemote(recovered),
+      journal: await findEnd(disk),
+    });
   } finally {
     await unlock();
   }
+}
+
+function listRemote({ catalogue }: Recovered): WholeLog["objects"] {
+  const objects: WholeLog["objects"] = [];
+  for (const partition of catalogue.partitions()) {
+    for (const extent of partition.extents) {
+      if (extent.isRemote !== true) continue;
+      const path = extentPath(partition, extent);
+      objects.push({ object: extent.object!, path, bytes: extentEnd(extent) });
+    }
+  }
+  return objects;
 }
 
 function refuseDamaged({ damaged, healed }: CheckReport): LogError {

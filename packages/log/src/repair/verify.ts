@@ -1,10 +1,16 @@
 // Reads all referenced data and finds the intact runs of batches.
 import { isBatchIntact, nextOffsetOf, readBatchHeader } from "../batch/header.ts";
-import { extentPath, type Extent, type Partition } from "../partition/partition.ts";
-import { readPart } from "../disk/files.ts";
+import {
+  extentEnd,
+  extentName,
+  extentPath,
+  type Extent,
+  type Partition,
+} from "../partition/partition.ts";
 import type { Disk } from "../disk/port.ts";
 import type { Quarantine } from "../types.ts";
-import { walkFile } from "../segment/walk-batches.ts";
+import { walkBatches, type ReadAt } from "../segment/walk-batches.ts";
+import type { FoundObjects } from "./objects.ts";
 
 /** Bytes after damage that are searched for the next intact batch. */
 const SEARCH_BYTES_MAX = 64 * 1024 * 1024;
@@ -21,35 +27,71 @@ export interface VerifiedExtent {
 export async function* verifyExtents(
   disk: Disk,
   partition: Partition,
+  objects: FoundObjects | undefined,
 ): AsyncGenerator<VerifiedExtent> {
-  for (const extent of partition.extents) yield await verifyExtent(disk, partition, extent);
+  for (const extent of partition.extents) {
+    const verified: VerifiedExtent = { partition, extent, intact: [], damaged: [] };
+    const source = await openExtent(disk, partition, extent, objects);
+    if (typeof source === "string") {
+      const { position, length } = extent;
+      const file = extentName(partition, extent);
+      verified.damaged.push({ file, position, length, reason: source });
+    } else if (source === undefined) verified.intact.push(extent);
+    else {
+      try {
+        await verifyExtent(verified, source);
+      } finally {
+        await source.close();
+      }
+    }
+    yield verified;
+  }
 }
 
-async function verifyExtent(
+/** The bytes of an extent's file or object. */
+export interface ExtentSource {
+  size: number;
+  read: ReadAt;
+  close: () => Promise<void>;
+}
+
+/** Opens the file or object of an extent: a text says why that is impossible; `undefined` if objects are not read. */
+export async function openExtent(
   disk: Disk,
   partition: Partition,
   extent: Extent,
-): Promise<VerifiedExtent> {
-  const file = extentPath(partition, extent);
-  const end = extent.position + extent.length;
-  const verified: VerifiedExtent = { partition, extent, intact: [], damaged: [] };
+  objects: FoundObjects | undefined,
+): Promise<ExtentSource | string | undefined> {
   if (extent.isRemote === true) {
-    verified.intact.push(extent);
-    return verified;
+    const problem = objects?.problemOf(extent);
+    if (problem !== undefined || objects?.isRead !== true) return problem;
+    const size = extentEnd(extent);
+    const read: ReadAt = async (into, position) => {
+      const end = Math.min(size, position + into.length);
+      if (end <= position) return 0;
+      return (await objects.store.read(extent.object!, position, end)).copy(into);
+    };
+    return { size, read, close: () => Promise.resolve() };
   }
-  const size = await disk.size(file);
-  if (size === undefined) {
-    const { position, length } = extent;
-    verified.damaged.push({ file, position, length, reason: "missing" });
-    return verified;
-  }
+  const path = extentPath(partition, extent);
+  const size = await disk.size(path);
+  if (size === undefined) return "missing";
+  const file = await disk.open(path, "read");
+  const read: ReadAt = (into, position) => file.read(into, 0, into.length, position);
+  return { size, read, close: () => file.close() };
+}
+
+async function verifyExtent(verified: VerifiedExtent, source: ExtentSource): Promise<void> {
+  const { partition, extent } = verified;
+  const file = extentName(partition, extent);
+  const { size, read } = source;
+  const end = extent.position + extent.length;
   let position = extent.position;
   while (position < end) {
     const run: Extent = { ...extent, position, length: 0, nextOffset: 0, maxTimestamp: -1 };
     const lowest = verified.intact.at(-1)?.nextOffset ?? extent.baseOffset;
-    const batches = walkFile(disk, file, position, Math.min(end, size), {
-      first: lowest,
-      end: extent.nextOffset,
+    const batches = walkBatches(read, position, Math.min(end, size), {
+      offsets: { first: lowest, end: extent.nextOffset },
     });
     let step = await batches.next();
     for (; step.done !== true; step = await batches.next()) {
@@ -62,7 +104,7 @@ async function verifyExtent(
     if (run.length > 0) verified.intact.push(run);
     if (step.value >= end) break;
     const from = run.length > 0 ? run.nextOffset : lowest;
-    position = await findIntact(disk, file, step.value + 1, end, from, extent.nextOffset);
+    position = await findIntact(source, step.value + 1, end, from, extent.nextOffset);
     verified.damaged.push({
       file,
       position: step.value,
@@ -71,7 +113,6 @@ async function verifyExtent(
     });
   }
   noteOffsets(verified);
-  return verified;
 }
 
 function describeDamage({ topic, index }: Partition, offset: number, isCut: boolean): string {
@@ -89,15 +130,15 @@ function noteOffsets({ extent, intact, damaged }: VerifiedExtent): void {
 
 // The position of the next intact batch with an offset in the range; `end` if there is none.
 async function findIntact(
-  disk: Disk,
-  file: string,
+  { read }: ExtentSource,
   start: number,
   end: number,
   offset: number,
   nextOffset: number,
 ): Promise<number> {
   const length = Math.min(SEARCH_BYTES_MAX, end - start);
-  const bytes = (await readPart(disk, file, start, length)) ?? Buffer.alloc(0);
+  const whole = Buffer.alloc(Math.max(0, length));
+  const bytes = whole.subarray(0, await read(whole, start));
   for (let at = 0; at < bytes.length; at++) {
     // Magic 2 at byte 16 of a batch, checked before decoding.
     if (bytes[at + 16] !== 2) continue;

@@ -2,8 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  checkLog,
   DamagedError,
   LogError,
+  repairLog,
   type ColdOptions,
   type Log,
   type LogEvent,
@@ -429,3 +431,68 @@ test("a lost manifest is rebuilt from files and objects, and not without the sto
   assert.deepEqual(stored(store), listed(later.log));
   await later.log.close();
 });
+
+test("a check looks for objects, and a repair turns missing and damaged ones into damaged ranges", async () => {
+  const fixture = await openCold({ localRetentionBytes: 0 });
+  const { log, partition, store, disk } = fixture;
+  await fill(log, partition, 12);
+  await log.offload();
+  await log.close();
+  const objects = { store, isRead: false };
+  const whole = await checkLog(disk, objects);
+  assert.ok(whole.isWhole && whole.objects.isChecked && whole.objects.count >= 5);
+  const [, second, third, fourth] = stored(store);
+  const [from] = second!.split("/").at(-1)!.split("-").map(Number) as [number];
+  store.objects.delete(second!);
+  store.objects.set(third!, store.objects.get(third!)!.subarray(0, 5_000));
+  const damaged = store.objects.get(fourth!)!;
+  // In the first of its two batches.
+  damaged[4096 + 300]! ^= 0x55;
+  const shallow = await checkLog(disk, objects);
+  assert.deepEqual(
+    shallow.damaged.map(({ file }) => file),
+    [second, third],
+  );
+  const deep = await checkLog(disk, { store, isRead: true });
+  assert.deepEqual(
+    deep.damaged.map(({ file }) => file),
+    [second, third, fourth],
+  );
+  assert.ok((await checkLog(disk)).isWhole, "the disk alone is whole");
+  const broken = new SimColdStore();
+  broken.fault = () => "unavailable";
+  await assert.rejects(checkLog(disk, { store: broken, isRead: false }), /head fails/);
+  const report = await repairLog({ disk, reserveBytes: 0 }, { store, isRead: true });
+  assert.equal(report.damaged.length, 3);
+  const again = await checkLog(disk, { store, isRead: true });
+  assert.deepEqual(again.damaged, []);
+  const later = await openCold({}, {}, fixture);
+  const expected = names(12).filter((_, at) => at < from || at > from + 4);
+  assert.deepEqual(await valuesOf(later.log, later.partition), expected);
+  await later.log.offload();
+  assert.deepEqual(stored(store), listed(later.log));
+  await later.log.close();
+});
+
+test("a local copy without its object is uploaded again after a repair", async () => {
+  const fixture = await openCold();
+  const { log, partition, store, disk } = fixture;
+  await fill(log, partition, 8);
+  await log.offload();
+  await log.close();
+  store.objects.delete(stored(store)[0]!);
+  const objects = { store, isRead: false };
+  const report = await checkLog(disk, objects);
+  assert.deepEqual([report.isWhole, report.damaged.length, report.healed.length], [false, 0, 1]);
+  await repairLog({ disk, reserveBytes: 0 }, objects);
+  const later = await openCold({}, {}, fixture);
+  assert.deepEqual(await valuesOf(later.log, later.partition), names(8));
+  await later.log.offload();
+  assert.deepEqual(stored(store), listed(later.log));
+  assert.ok((await checkLogAfter(later)).isWhole);
+});
+
+async function checkLogAfter({ log, disk, store }: ColdFixture) {
+  await log.close();
+  return checkLog(disk, { store, isRead: true });
+}

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createEgressGuard } from "@platform/kernel/egress";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
-import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
+import { every, systemClock, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import { openNodeDisk, type ColdOptions, type Log, type OffloadStatus } from "@platform/log";
 import { S3ClientError } from "@platform/s3";
 import type { PulseConfig } from "../config.ts";
@@ -59,13 +59,9 @@ export class Offload {
   /** Reads the store from the configuration, or from the data folder. */
   static async open(options: OffloadOptions): Promise<Offload> {
     const offload = new Offload(options);
-    const configured = readConfig(options.config);
-    const stored = configured === undefined ? await offload.#file.read() : undefined;
-    if (configured !== undefined) {
-      offload.#active = offload.#activate(configured, true, "config");
-    } else if (stored !== undefined) {
-      const { enabled, ...target } = stored;
-      offload.#active = offload.#activate(target, enabled, "api");
+    const found = await findTarget(options.config, offload.#file);
+    if (found !== undefined) {
+      offload.#active = offload.#activate(found.target, found.isUploading, found.source);
     }
     return offload;
   }
@@ -158,9 +154,7 @@ export class Offload {
 
   #activate(target: OffloadTarget, isUploading: boolean, source: Active["source"]): Active {
     const { config, clock } = this.#options;
-    const allowedNetworks = config.egress_networks;
-    const guard = source === "api" ? createEgressGuard({ allowedNetworks }) : undefined;
-    const store = new S3ColdStore({ target, rate: this.#rate, guard, clock });
+    const store = openStore(config, { target, source }, this.#rate, clock);
     return { target, isUploading, source, store };
   }
 
@@ -211,6 +205,35 @@ export class Offload {
     if (this.#journal === undefined) throw new Error("the offload has not been started");
     return this.#journal;
   }
+}
+
+/** The object store of a stopped broker, for its commands; undefined without one. Its caller closes it. */
+export async function openObjectStore(config: PulseConfig): Promise<S3ColdStore | undefined> {
+  const found = await findTarget(config, new OffloadFile(config.data_dir));
+  if (found === undefined) return undefined;
+  return openStore(config, found, new UploadRate(0, systemClock), systemClock);
+}
+
+async function findTarget(
+  config: PulseConfig,
+  file: OffloadFile,
+): Promise<Omit<Active, "store"> | undefined> {
+  const configured = readConfig(config);
+  if (configured !== undefined) return { target: configured, isUploading: true, source: "config" };
+  const stored = await file.read();
+  if (stored === undefined) return undefined;
+  const { enabled, ...target } = stored;
+  return { target, isUploading: enabled, source: "api" };
+}
+
+function openStore(
+  { egress_networks: allowedNetworks }: PulseConfig,
+  { target, source }: Pick<Active, "target" | "source">,
+  rate: UploadRate,
+  clock: Clock,
+): S3ColdStore {
+  const guard = source === "api" ? createEgressGuard({ allowedNetworks }) : undefined;
+  return new S3ColdStore({ target, rate, guard, clock });
 }
 
 function readConfig(config: PulseConfig): OffloadTarget | undefined {

@@ -85,11 +85,14 @@ test("a backup includes messages, offsets, schemas and dead letters; damaged bac
   assert.ok(refused.text.includes(`(process ${process.pid}); stop the broker first`), refused.text);
   assert.equal(existsSync(backup), false);
   await pulse.stop();
-  const place = { data_dir: pulse.folder, wal_path: "queue.wal" };
+  const place = buildSchema(pulseDefinition.keys).parse({ data_dir: pulse.folder });
   const ignore = () => undefined;
-  await assert.rejects(backupFolder(place, join(log, "inside"), ignore), /inside the log's own/);
-  await backupFolder(place, backup, ignore);
-  await assert.rejects(backupFolder(place, backup, ignore), /backup is not empty/);
+  await assert.rejects(
+    backupFolder(place, { folder: join(log, "inside") }, ignore),
+    /inside the log's own/,
+  );
+  await backupFolder(place, { folder: backup }, ignore);
+  await assert.rejects(backupFolder(place, { folder: backup }, ignore), /backup is not empty/);
   await assert.rejects(
     restoreFolder(place, { folder: backup, dry_run: false }, ignore),
     /queue\.wal is not empty/,
@@ -167,7 +170,7 @@ test("an encrypted backup is verified and restored with its passphrase, and not 
   rmSync(log, { recursive: true });
   const file = join(pulse.folder, "passphrase");
   writeFileSync(file, "wrong horse battery\n");
-  const place = { data_dir: pulse.folder, wal_path: "queue.wal" };
+  const place = buildSchema(pulseDefinition.keys).parse({ data_dir: pulse.folder });
   const options = { folder: backup, dry_run: false };
   const ignore = () => undefined;
   await assert.rejects(
@@ -194,9 +197,9 @@ test("a damaged log is not backed up", async (t) => {
   for (let at = 0; at < 5; at++) await pulse.publish({ topic: "orders", payload: `m${at}` });
   await pulse.kill();
   rmSync(join(log, globSync("journal/*.journal", { cwd: log }).sort()[0]!));
-  const place = { data_dir: pulse.folder, wal_path: "queue.wal" };
+  const place = buildSchema(pulseDefinition.keys).parse({ data_dir: pulse.folder });
   await assert.rejects(
-    backupFolder(place, backup, () => undefined),
+    backupFolder(place, { folder: backup }, () => undefined),
     /the log is damaged and was not copied \(journal[^]*run "node bin\/platform-pulse\.js check --data-dir \/\S+" for/,
   );
   assert.equal(existsSync(backup), false);

@@ -32,7 +32,6 @@ export const MESSAGING: Readonly<Record<string, string>> = {
   "Topics use it if their setting says so; all readers see both.":
     "Topics nutzen ihn, wenn ihre Einstellung es sagt; alle Leser sehen beides.",
   "only read": "nur gelesen",
-  "in use": "in Gebrauch",
   "tried again": "wird erneut versucht",
   Region: "Region",
   Segments: "Segmente",
