@@ -11,7 +11,10 @@ const CALL_UNITS = 100;
 const FIELD_UNITS = 500;
 /** Host calls are settled with the guest's own fuel each time they have used so much. */
 const SETTLE_UNITS = 4_096;
-/** The start of an instance may cost as much as so many calls: the runtime of Go needs two to four of the default. */
+/**
+ * The start of an instance may cost as much as so many calls: Go and its packages need 2 to 4 million units, and more for
+ * regular expressions and templates.
+ */
 const START_FACTOR = 20;
 const FUEL_MAX = 2_147_483_647;
 const LOG_BYTES_MAX = 4_096;

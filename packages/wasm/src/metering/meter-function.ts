@@ -7,6 +7,11 @@ import { BulkCode, Code, skipImmediates } from "./instructions.ts";
 
 /** A branch with fewer instructions is charged with the function or loop that contains it. */
 const OWN_CHARGE_MIN = 32;
+/**
+ * Maximum sum of such branches in a function or loop. The compiler of Go puts all branches of a function into one loop, which
+ * begins again for each jump.
+ */
+const SHARED_UNITS_MAX = 64;
 /** Blocks within blocks. */
 const DEPTH_MAX = 10_000;
 /** Growing memory or a table makes the engine allocate. */
@@ -24,6 +29,8 @@ export interface FunctionShape {
 interface Charge {
   readonly at: number;
   units: number;
+  /** Units of branches that are charged here. */
+  shared: number;
   /** The shift that makes units of the operand on the stack; -1 for a fixed charge. */
   readonly shift: number;
 }
@@ -32,7 +39,8 @@ interface Charge {
  * Returns the entry of the code section (section 5.5.13) with fuel counted in the global `fuelIndex`, a mutable i32.
  *
  * Each instruction costs one unit. The units of a function are charged when it is entered, those of a loop each time it
- * begins again, and those of a long branch when it is entered, so that everything that can repeat is paid before it runs:
+ * begins again, and those of a branch when it is entered, unless it is short and one of few, so that everything that can repeat is
+ * paid before it runs:
  *
  * ```text
  *   charge(function)  …  loop charge(loop) … if charge(branch) … end … br_if  end  …
@@ -55,6 +63,7 @@ export function meterFunction(
     at: bodyStart,
     // Locals are zeroed, parameters and results are moved.
     units: locals + shape.parameters + shape.results,
+    shared: 0,
     shift: -1,
   });
   const scratch = encodeUint32(shape.parameters + locals);
@@ -94,12 +103,14 @@ function listCharges(reader: BinaryReader, entry: Charge): Charge[] {
   /** The branch that is being counted. */
   let branch = entry;
   const begin = (): Charge => {
-    const charge = { at: reader.position, units: 0, shift: -1 };
+    const charge = { at: reader.position, units: 0, shared: 0, shift: -1 };
     charges.push(charge);
     return charge;
   };
   const close = (): void => {
     if (branch === scope || branch.units >= OWN_CHARGE_MIN) return;
+    if (scope.shared + branch.units > SHARED_UNITS_MAX) return;
+    scope.shared += branch.units;
     scope.units += branch.units;
     branch.units = 0;
   };
@@ -141,7 +152,7 @@ function listCharges(reader: BinaryReader, entry: Charge): Charge[] {
       case Code.Bulk: {
         const shift = readBulkShift(second);
         if (second === BulkCode.TableGrow) branch.units += GROW_UNITS;
-        if (shift !== -1) charges.push({ at, units: 0, shift });
+        if (shift !== -1) charges.push({ at, units: 0, shared: 0, shift });
         break;
       }
     }

@@ -212,3 +212,19 @@ function run(instance: WebAssembly.Instance, a: number, b: number): string {
     return String(error);
   }
 }
+
+test("a loop of many short branches pays for those that it takes, and a few more", () => {
+  const branch = "(if (local.get $never) (then (drop (i32.const 1)) (drop (i32.const 2))))";
+  const guest = createGuest(
+    writeGuest({
+      request: `(local $i i32) (local $never i32) (local.set $i (i32.const 1000))
+        (loop $again
+          ${branch.repeat(200)}
+          (br_if $again (local.tee $i (i32.sub (local.get $i) (i32.const 1)))))
+        (i64.const 1)`,
+    }),
+  );
+  guest.handleRequest(new TestMessages());
+  // A round executes 406 instructions of 1 206.
+  assert.ok(guest.fuelUsed >= 406_000 && guest.fuelUsed < 500_000, String(guest.fuelUsed));
+});
