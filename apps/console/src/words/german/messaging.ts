@@ -36,7 +36,6 @@ export const MESSAGING: Readonly<Record<string, string>> = {
   Region: "Region",
   Segments: "Segmente",
   "in the store": "im Speicher",
-  waiting: "wartend",
   "oldest of them": "ältestes davon",
   "last upload": "letztes Hochladen",
   "read cache": "Lesezwischenspeicher",
