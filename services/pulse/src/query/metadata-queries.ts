@@ -27,7 +27,7 @@ export interface MetadataQuery {
 }
 
 /** A value of a parameter. */
-export type Value = string | number | null;
+type Value = string | number | null;
 
 /** Runs one query at a time. */
 export class MetadataQueries {
