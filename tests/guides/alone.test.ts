@@ -1,4 +1,4 @@
-// The pages "Identity" and "Gateway": both services alone.
+// The pages "Identity", "Gateway" and "AI routes": both services alone.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -77,10 +77,12 @@ test("gateway: routes by file and API, a registration, keys and a replay", { ski
     const env = { PLATFORM_GATE_ADDR: `127.0.0.1:${port}` };
     await startService(start, terminal, { url: `http://127.0.0.1:${port}/readyz`, env });
     const request = "curl -s localhost:8080/api/items; sleep 0.5";
-    const out = await typeCommands([request, ...commands].join("\n"), terminal);
+    const budget = readCommands("ai.md");
+    const out = await typeCommands([request, ...commands, ...budget].join("\n"), terminal);
     assert.ok(!out.includes("urn:platform:error"), out);
     assert.match(out, /upstream \/shop\//);
     assert.match(out, /"prefix":"\/files"/);
+    assert.match(out, /"tenant_id":"acme"/);
   } finally {
     upstream.close();
     upstream.closeAllConnections();

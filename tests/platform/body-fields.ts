@@ -64,12 +64,13 @@ export const BODY_FIELDS: Readonly<Record<string, BodyFields>> = {
     named: {
       "schema?": "JSON Schema: references to other documents are refused",
       "?": "JSON Schema: references to other documents are refused",
+      s3_endpoint: "address: egress_networks",
       sql: "SQLite in a child process: an authorizer permits SELECT on given tables alone",
     },
     others: readFields(`
       access_key cause convert[].path cursor dlq_topic group group_name headers.* id ids[] key message_id messages[]?
       name params.* params[] password patch[].from patch[].path patch[].value payload producer_id
-      rules[].topics secret_key to.time token topic username
+      rules[].topics s3_bucket s3_prefix s3_region s3_token secret_key to.time token topic username
     `),
   },
   notify: {
