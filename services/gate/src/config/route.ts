@@ -23,6 +23,7 @@ import {
   checkMiddlewareFields,
   routeMiddlewareFields,
 } from "./route-middleware.ts";
+import { type UpstreamAuthFields, upstreamAuthFields } from "./upstream-auth.ts";
 import { checkHidden, type RouteTrafficFields, routeTrafficFields } from "./route-traffic.ts";
 import {
   filePath,
@@ -143,6 +144,7 @@ const routeFields = {
   }),
   ...routeMiddlewareFields,
   ...routeAiFields,
+  ...upstreamAuthFields,
   semantic_cache: later(anyFlag()).meta({ description: "Not available yet: semantic cache" }),
   enable_semantic_cache: later(anyFlag()).meta({
     description: "Not available yet: other spelling of `semantic_cache`",
@@ -236,6 +238,7 @@ export interface RouteConfig
     RouteTrafficFields,
     RouteMiddlewareFields,
     RouteAiFields,
+    UpstreamAuthFields,
     CacheFields {
   readonly prefix: string;
   readonly host?: string;

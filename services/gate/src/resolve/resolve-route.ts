@@ -13,6 +13,7 @@ import { resolveGuards } from "./resolve-guards.ts";
 import { resolveHealthCheck, resolveResilience } from "./resolve-resilience.ts";
 import { resolveLimits } from "./resolve-limits.ts";
 import { resolveOpenApi } from "./resolve-openapi.ts";
+import { addUpstreamAuth } from "./resolve-upstream-auth.ts";
 import { resolveHeaders, resolveTraffic } from "./resolve-traffic.ts";
 import { describeCause, refuseField } from "./route-fault.ts";
 import { stringifySorted } from "./sorted-json.ts";
@@ -98,7 +99,7 @@ export function resolveRoute(
     balancer: config.load_balancer ?? "round_robin",
     stripPrefix: config.strip_prefix ?? false,
     ...(config.replace_prefix === undefined ? {} : { replacePrefix: config.replace_prefix }),
-    ...describeFields(config, ai),
+    ...describeFields(config, ai, label, read),
     hostHeader: config.host_header ?? "client",
     rawPath: config.raw_path ?? false,
     bodyBytesMax: config.max_body_size ?? defaults.bodyBytesMax,
@@ -142,9 +143,16 @@ export function resolveRoute(
   };
 }
 
-function describeFields(config: RouteConfig, ai: AiSpec | undefined): Pick<RouteSpec, "headers"> {
+function describeFields(
+  config: RouteConfig,
+  ai: AiSpec | undefined,
+  label: string,
+  read: ReadFile,
+): Pick<RouteSpec, "headers"> {
   const rules = resolveHeaders(config);
-  const headers = ai === undefined ? rules : withIdentityCoding(rules);
+  const { upstream_auth: auth } = config;
+  const own = auth === undefined ? rules : addUpstreamAuth(rules, auth, label, read);
+  const headers = ai === undefined ? own : withIdentityCoding(own);
   return headers === undefined ? {} : { headers };
 }
 

@@ -116,6 +116,8 @@ export interface MirrorSpec {
   percent: number;
   /** Requests with larger bodies are not copied. */
   bodyBytesMax: number;
+  /** Fields with credentials of the upstream, which are not copied. */
+  omittedFields?: readonly string[];
 }
 
 /** Recording of requests and responses. */

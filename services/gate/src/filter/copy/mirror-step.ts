@@ -32,8 +32,7 @@ class MirrorStep implements Step {
   run(exchange: GateExchange): boolean {
     // An upgrade has no end that a mirror could wait for.
     if (exchange.head.upgrade || Math.random() * 100 >= this.#spec.percent) return true;
-    const { bodyBytesMax } = this.#spec;
-    const copy = new MirroredRequest(this.#origin, bodyBytesMax, this.#sender, this.#lookup);
+    const copy = new MirroredRequest(this.#origin, this.#spec, this.#sender, this.#lookup);
     exchange.userData.mirrored = copy;
     addRequestTap(exchange, copy);
     return true;
@@ -48,6 +47,7 @@ class MirrorStep implements Step {
 class MirroredRequest implements RequestTap, HeadCopy {
   readonly #origin: URL;
   readonly #bodyBytesMax: number;
+  readonly #omitted: ReadonlySet<string>;
   readonly #sender: MirrorSender;
   readonly #lookup: LookupFunction | undefined;
   #head: MirroredHead | undefined;
@@ -60,12 +60,13 @@ class MirroredRequest implements RequestTap, HeadCopy {
 
   constructor(
     origin: URL,
-    bodyBytesMax: number,
+    { bodyBytesMax, omittedFields = [] }: MirrorSpec,
     sender: MirrorSender,
     lookup: LookupFunction | undefined,
   ) {
     this.#origin = origin;
     this.#bodyBytesMax = bodyBytesMax;
+    this.#omitted = new Set(omittedFields.map((name) => name.toLowerCase()));
     this.#sender = sender;
     this.#lookup = lookup;
   }
@@ -74,7 +75,8 @@ class MirroredRequest implements RequestTap, HeadCopy {
   takeHead(bytes: Buffer): void {
     if (this.#isOver || this.#head !== undefined) return;
     const { method, target, fields } = readSentHead(bytes);
-    this.#head = { method, target, fields: fields.flat() };
+    const kept = fields.filter(([name]) => !this.#omitted.has(name.toLowerCase()));
+    this.#head = { method, target, fields: kept.flat() };
     this.#sendWhenComplete();
   }
 
