@@ -15,6 +15,7 @@ import {
 } from "@platform/kernel/config";
 import { z } from "zod";
 import { SHARDS_MAX } from "./blob/erasure/reed-solomon.ts";
+import { EndpointEmbedder } from "./embed/endpoint.ts";
 import type { StoreOptions } from "./open-store.ts";
 
 /** The version of the service: in health answers, `--version` and metrics. */
@@ -267,6 +268,17 @@ const KEYS = {
       unit: "bytes",
     },
   ),
+  embedding_url: key(z.url({ protocol: /^https?$/ }).optional(), {
+    description:
+      "Endpoint of embeddings with OpenAI's API, such as https://api.openai.com/v1: computes the vectors of indexes with embed. Default: the built-in lexical embedding, which compares words.",
+  }),
+  embedding_model: key(z.string().min(1).max(256).default("text-embedding-3-small"), {
+    description: "Model of embedding_url.",
+  }),
+  embedding_key: key(z.string().min(1).max(4_096).optional(), {
+    description: "Key for embedding_url.",
+    secret: true,
+  }),
   enable_audit: key(z.boolean().default(true), {
     description: "Writes an access log to the bucket system-access-logs.",
   }),
@@ -330,6 +342,15 @@ export function toStoreOptions(config: VaultConfig): StoreOptions {
     indexCopyEveryMs: config.index_copy_interval_ms,
     quarantineBytesMax: config.quarantine_limit,
     logBytesMax: config.index_log_limit,
+    ...(config.embedding_url === undefined
+      ? {}
+      : {
+          embedder: new EndpointEmbedder({
+            url: config.embedding_url,
+            model: config.embedding_model,
+            key: config.embedding_key,
+          }),
+        }),
     ...(reserveBytes === undefined ? {} : { reserveBytes }),
     ...(folders.length === 0 ? {} : { drives: { folders, parity } }),
   };

@@ -22,6 +22,8 @@ import { CopyService } from "./store/copy-service.ts";
 import { MultipartService } from "./store/multipart-service.ts";
 import { ObjectService, type ServiceEnvironment } from "./store/object-service.ts";
 import { StoredOutbox } from "./store/outbox.ts";
+import type { Embedder } from "./model/vector.ts";
+import { createVersionEmbedder } from "./task/embed-version.ts";
 import { createVectorDropper } from "./task/drop-vectors.ts";
 import { TaskQueue } from "./task/task-queue.ts";
 
@@ -67,6 +69,7 @@ export interface StoreParts {
   unlock: () => void;
   maintenance: MaintenanceOptions;
   monitor: DriveMonitor | undefined;
+  embedder: Embedder;
 }
 
 /**
@@ -96,7 +99,8 @@ export class Store {
   #questions = 0;
   #closing: Promise<void> | undefined;
 
-  constructor({ environment, index, freeSpace, unlock, maintenance, monitor }: StoreParts) {
+  constructor(parts: StoreParts) {
+    const { environment, index, freeSpace, unlock, maintenance, monitor, embedder } = parts;
     this.#monitor = monitor;
     this.#env = environment;
     this.#index = index;
@@ -122,7 +126,16 @@ export class Store {
       index,
       writer,
       now,
-      handlers: { "drop-vectors": createVectorDropper(writer) },
+      handlers: {
+        "drop-vectors": createVectorDropper(writer),
+        embed: createVersionEmbedder({
+          index,
+          writer,
+          embedder,
+          buckets: this.buckets,
+          objects: this.objects,
+        }),
+      },
       log: maintenance.log,
     });
   }

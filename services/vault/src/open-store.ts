@@ -15,6 +15,8 @@ import { BucketsFile } from "./store/buckets-file.ts";
 import { BucketCatalogue } from "./store/bucket-catalogue.ts";
 import { Drive } from "./blob/drive/drive.ts";
 import { DriveSet } from "./blob/drive/drive-set.ts";
+import { LexicalEmbedder } from "./embed/lexical.ts";
+import type { Embedder } from "./model/vector.ts";
 import { Healer } from "./upkeep/healer.ts";
 import { DriveMonitor } from "./upkeep/drive-monitor.ts";
 import { openDrives, type DriveOptions, type OpenedDrives } from "./blob/drive/open-drives.ts";
@@ -74,6 +76,8 @@ export interface StoreOptions {
   inspectedBytesMax?: number;
   /** Size of the index's log at which copies of the index, which keep it from restarting, begin again. Default 1 GiB. */
   logBytesMax?: number;
+  /** Computes vectors. Default: the lexical embedding. */
+  embedder?: Embedder;
   /** Speed of healing a drive. Default 64 MiB/s. */
   healBytesPerSecond?: number;
 }
@@ -184,7 +188,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       log: options.log,
     };
     const unlock = () => releaseAll(locks);
-    return new Store({ environment, index, freeSpace, unlock, maintenance, monitor });
+    const { embedder = new LexicalEmbedder() } = options;
+    return new Store({ environment, index, freeSpace, unlock, maintenance, monitor, embedder });
   } catch (error) {
     releaseAll(locks);
     throw error;

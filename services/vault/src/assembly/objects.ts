@@ -82,6 +82,7 @@ export async function openObjects(
     metadata: openMetadataQuestions(config, service, storage),
     vectors: openVectorQuestions(config, service),
     countAsk: createAskCounter(service.metrics),
+    embedsByModel: config.embedding_url !== undefined,
     webIdentity: callers.webIdentity,
   };
   const audit = openAudit(config, service, storage);

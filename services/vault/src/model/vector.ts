@@ -16,6 +16,32 @@ export type VectorMetric = (typeof VECTOR_METRICS)[number];
 export interface VectorIndex {
   readonly dimension: number;
   readonly metric: VectorMetric;
+  /** The source of vectors that are computed for objects without one of their own. */
+  readonly embed?: EmbedSource;
+}
+
+/** The text that a vector is computed from. */
+export interface EmbedSource {
+  /** `body`, `key` or `metadata.NAME`. */
+  readonly from: string;
+  /** Content types, also as `text/*`. Default: all. */
+  readonly types?: readonly string[];
+  /** The beginning of a body that is read. Default: 64 KiB. */
+  readonly max_bytes?: number;
+}
+
+/** `pending` until a computed vector is stored, `failed` if that cannot succeed. */
+export type VectorStatus = "stored" | "pending" | "failed";
+
+/** Computes vectors from texts. */
+export interface Embedder {
+  /** Rejects with a {@link RefusedTextError} for a text that it never accepts; other errors may pass. */
+  embed(text: string, dimension: number): Promise<Uint8Array>;
+}
+
+/** A text has no vector, also at another attempt. */
+export class RefusedTextError extends Error {
+  override readonly name = "RefusedTextError";
 }
 
 /** The value of a vector, and its version. */

@@ -22,6 +22,7 @@ import { readUsage } from "../index/usage-rows.ts";
 import type { BlobPart, BlobRecord } from "../model/blob.ts";
 import { StoreError } from "../model/store-error.ts";
 import type { BucketUsage } from "../model/usage.ts";
+import type { VectorStatus } from "../model/vector.ts";
 import type { BucketState } from "../transaction/writer-context.ts";
 import type { RecentRows } from "./recent-rows.ts";
 import type { FoundVersion, StoredVersion } from "./stored-version.ts";
@@ -189,6 +190,22 @@ export class PointReader {
       if (!matchesSeal(row.seal, sealVector(row))) throw damagedRow("a vector");
       return row.data;
     });
+  }
+
+  /** The state of the vector of a version. */
+  findVectorStatus(bucket: number, { key, version }: VersionRow): VectorStatus | undefined {
+    const values = [bucket, key, version] as const;
+    const vector = this.#index
+      .sql("select 1 from vectors where bucket = ? and key = ? and version = ?")
+      .get(...values);
+    if (vector !== undefined) return "stored";
+    const task = this.#index
+      .sql(
+        "select state from tasks where kind = 'embed' and rule = '' and bucket = ? and key = ? and version = ?",
+      )
+      .get(...values);
+    if (task === undefined) return undefined;
+    return task["state"] === "dead" ? "failed" : "pending";
   }
 
   /** The parts of a blob that contain the bytes `start` up to `end`, in order. */

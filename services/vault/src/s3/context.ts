@@ -58,6 +58,8 @@ export interface ObjectApi {
   readonly metadata: MetadataQuestions;
   /** Counts a question in plain words. */
   readonly countAsk: ReturnType<typeof createAskCounter>;
+  /** True if an endpoint computes vectors, false for the lexical embedding. */
+  readonly embedsByModel: boolean;
   /** Answers searches of vectors. */
   readonly vectors: VectorQuestions;
   /** Exchanges tokens for session keys. */

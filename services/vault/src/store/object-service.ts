@@ -30,7 +30,7 @@ import type {
 } from "../model/object.ts";
 import { requireQuota } from "../model/quota.ts";
 import { StoreError } from "../model/store-error.ts";
-import { requireFitting, type StoredVector } from "../model/vector.ts";
+import { requireFitting, type StoredVector, type VectorStatus } from "../model/vector.ts";
 import type { ObjectPartsResult } from "../model/upload.ts";
 import type { ListVersionsRequest, ListVersionsResult } from "../model/version.ts";
 import { buildListResult } from "../query/list-objects.ts";
@@ -206,6 +206,12 @@ export class ObjectService {
     const { row } = this.#find(address);
     const data = this.#env.points.findVector(row.bucket, row);
     return data === undefined ? undefined : { data, versionId: row.version };
+  }
+
+  /** The state of the vector of a version; `undefined` if it has none and none is computed. */
+  readVectorStatus(address: ObjectAddress): VectorStatus | undefined {
+    const { row } = this.#find(address);
+    return this.#env.points.findVectorStatus(row.bucket, row);
   }
 
   /** Sets the vector of a version (little-endian floats); `undefined` removes it. */

@@ -2,13 +2,14 @@
 import type { Logger } from "@platform/kernel/log";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
 import type { IndexConnection } from "../index/schema.ts";
+import { RefusedTextError } from "../model/vector.ts";
 import type { TaskAddress } from "../transaction/task-operations.ts";
 import type { TaskKind } from "../transaction/task-rows.ts";
 import type { IndexWriter } from "../transaction/writer.ts";
 
 const LOOK_EVERY_MS = 500;
-/** Tasks of a kind at the same time. */
-const IN_FLIGHT_MAX = 4;
+/** Tasks of a kind at the same time; embeddings are requested in batches. */
+const IN_FLIGHT_MAX: Readonly<Record<TaskKind, number>> = { "drop-vectors": 1, embed: 64 };
 const BACKOFF_MS_MIN = 1_000;
 const BACKOFF_MS_MAX = 3_600_000;
 
@@ -34,10 +35,10 @@ export interface TaskQueueOptions {
   readonly log: Logger | undefined;
 }
 
-/** Runs tasks by their due time. Those that fail are tried again after 1 s to 1 h, without end. */
+/** Runs tasks by their due time. Those that fail are tried again after 1 s to 1 h, without end, unless they cannot succeed. */
 export class TaskQueue {
   readonly #options: TaskQueueOptions;
-  readonly #running = new Map<number, Promise<void>>();
+  readonly #running = new Map<number, { kind: TaskKind; ended: Promise<void> }>();
   readonly #stopping = new AbortController();
   readonly #timer: RepeatingTimer;
 
@@ -54,44 +55,57 @@ export class TaskQueue {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#timer.stop();
-    await Promise.all(this.#running.values());
+    await Promise.all([...this.#running.values()].map(({ ended }) => ended));
   }
 
   #startDue(): void {
     const { handlers, index, now } = this.#options;
     for (const kind of Object.keys(handlers) as TaskKind[]) {
+      const free = IN_FLIGHT_MAX[kind] - this.#count(kind);
+      if (free <= 0) continue;
       const rows = index
         .sql(
           "select id, seq, kind, bucket, key, version, attempts from tasks " +
             "where state = 'waiting' and kind = ? and due <= ? order by due limit ?",
         )
-        .all(kind, now(), IN_FLIGHT_MAX);
-      for (const task of rows as unknown as Task[]) {
-        if (this.#running.size >= IN_FLIGHT_MAX) return;
-        if (!this.#running.has(task.id)) this.#start(task);
-      }
+        .all(kind, now(), IN_FLIGHT_MAX[kind]) as unknown as Task[];
+      const next = rows.filter(({ id }) => !this.#running.has(id));
+      for (const task of next.slice(0, free)) this.#start(task);
     }
   }
 
-  #start(task: Task): void {
-    const running = this.#run(task).finally(() => this.#running.delete(task.id));
-    this.#running.set(task.id, running);
+  #count(kind: TaskKind): number {
+    return [...this.#running.values()].filter((one) => one.kind === kind).length;
   }
 
-  async #run(task: Task): Promise<void> {
+  #start(task: Task): void {
+    const { id, kind } = task;
+    const ended = this.#run(task).then((hasSucceeded) => {
+      this.#running.delete(id);
+      // The next ones do not wait for the timer.
+      const isNext = hasSucceeded && this.#running.size === 0 && !this.#stopping.signal.aborted;
+      if (isNext) void this.#timer.run();
+    });
+    this.#running.set(id, { kind, ended });
+  }
+
+  async #run(task: Task): Promise<boolean> {
     const { handlers, writer, now, log } = this.#options;
     const { signal } = this.#stopping;
     try {
       await handlers[task.kind](task, signal);
+      return true;
     } catch (error) {
-      if (signal.aborted) return;
+      if (signal.aborted) return false;
       const reason = error instanceof Error ? error.message : String(error);
-      log?.warn("a task has failed and is tried again", { kind: task.kind, reason });
+      log?.warn("a task has failed", { kind: task.kind, attempts: task.attempts + 1, reason });
       const attempts = task.attempts + 1;
       const dueMs = now() + computeBackoffMs(attempts);
-      const plan = { task, attempts, dueMs, isDead: false, reason };
+      const isDead = error instanceof RefusedTextError;
+      const plan = { task, attempts, dueMs, isDead, reason };
       // While nothing can be written, the task stays as it is.
       await writer.submit({ type: "retryTask", ...plan }).catch(() => undefined);
+      return false;
     }
   }
 }

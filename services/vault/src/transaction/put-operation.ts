@@ -4,6 +4,7 @@ import type { BlobId, BlobRecord } from "../model/blob.ts";
 import { emitEvent } from "./emit.ts";
 import type { Actor, ObjectEventName } from "../model/event.ts";
 import { encodeHold, encodeKey, type VersionRow } from "../index/records.ts";
+import { addTask } from "./task-rows.ts";
 import { setVector } from "./vector-rows.ts";
 import type { BucketState, WriterContext } from "./writer-context.ts";
 import { computeDefaultRetention } from "./lock-guard.ts";
@@ -171,16 +172,22 @@ export function placeObject(
   return version;
 }
 
-// A vector that was given must fit, also if the index of the bucket has changed since the request was read.
+// A vector that was given must fit, also if the index of the bucket has changed since the request was read. Others are
+// computed by a task.
 function placeVector(
   context: WriterContext,
   state: BucketState,
   key: Uint8Array,
   version: string,
-  { vector }: NewObject,
+  { vector, nowMs }: NewObject,
 ): void {
-  if (vector === undefined) return;
-  setVector(context, state, key, version, Buffer.from(vector, "base64"));
+  if (vector !== undefined) {
+    setVector(context, state, key, version, Buffer.from(vector, "base64"));
+    return;
+  }
+  const { vectorIndex } = state.bucket.settings;
+  if (vectorIndex?.embed === undefined) return;
+  addTask(context, { kind: "embed", rule: "", bucket: state.id, key, version, dueMs: nowMs });
 }
 
 function chooseRetention(state: BucketState, object: NewObject): Retention | undefined {

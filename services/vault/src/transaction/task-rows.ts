@@ -2,7 +2,7 @@
 import type { WriterContext } from "./writer-context.ts";
 
 /** Kinds of tasks. */
-export type TaskKind = "drop-vectors";
+export type TaskKind = "drop-vectors" | "embed";
 
 /** A task about a bucket or a version. There is one at most for each kind, rule, bucket, key and version. */
 export interface NewTask {

@@ -3,7 +3,8 @@ import { encodeKey } from "../index/records.ts";
 import type { ObjectAddress } from "../model/object.ts";
 import { requireQuota } from "../model/quota.ts";
 import { requireVersion } from "./attribute-operations.ts";
-import { removeVector, setVector } from "./vector-rows.ts";
+import { applyEndTask, type TaskAddress } from "./task-operations.ts";
+import { hasVector, removeVector, setVector } from "./vector-rows.ts";
 import type { WriterContext } from "./writer-context.ts";
 
 /** Sets the vector of a version; without `vector` (little-endian floats) removes it. */
@@ -11,18 +12,21 @@ export interface SetVectorOperation {
   type: "setVector";
   address: ObjectAddress;
   vector?: Uint8Array;
+  /** The vector was computed by this task, which ends. It does not replace a vector that was given meanwhile. */
+  task?: TaskAddress;
 }
 
 /** Applies the change of a vector. */
 export function applySetVector(
   context: WriterContext,
-  { address, vector }: SetVectorOperation,
+  { address, vector, task }: SetVectorOperation,
 ): { versionId: string } {
   const state = context.requireBucket(address.bucket);
   const { row } = requireVersion(context, state.id, address);
   const key = encodeKey(address.key);
+  if (task !== undefined) applyEndTask(context, { type: "endTask", task });
   if (vector === undefined) removeVector(context, state.id, key, row.version);
-  else {
+  else if (task === undefined || !hasVector(context, state.id, key, row.version)) {
     requireQuota(state.bucket, context.usage.read(state.id), vector.length, 0);
     setVector(context, state, key, row.version, vector);
   }

@@ -37,6 +37,17 @@ export function removeVector(
   return true;
 }
 
+/** True if a version has a vector. */
+export function hasVector(
+  context: WriterContext,
+  bucket: number,
+  key: Uint8Array,
+  version: string,
+): boolean {
+  const text = "select 1 from vectors where bucket = ? and key = ? and version = ?";
+  return context.sql(text).get(bucket, key, version) !== undefined;
+}
+
 /** True if a bucket has vectors, also those of an index that was deleted. */
 export function hasVectors(context: WriterContext, bucket: number): boolean {
   return context.sql("select 1 from vectors where bucket = ? limit 1").get(bucket) !== undefined;

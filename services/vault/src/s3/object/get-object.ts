@@ -4,7 +4,7 @@ import { S3Error } from "../../model/s3-error.ts";
 import { StoreError } from "../../model/store-error.ts";
 import { type Header, type S3Answer, toS3Error } from "../answer.ts";
 import { hideMissing } from "../authorization.ts";
-import type { OperationContext, OperationHandler } from "../context.ts";
+import { getBucket, type OperationContext, type OperationHandler } from "../context.ts";
 import { getAddress } from "./address.ts";
 import { readConditions, readEtags, readInteger, readRange } from "./conditions.ts";
 import { readCustomerKey, refuseWriteEncryption } from "./encryption.ts";
@@ -32,11 +32,20 @@ export const headObject: OperationHandler = async (context) => {
   try {
     const request = await readGetRequest(context);
     const found = await context.api.store.objects.head(request);
-    return { ...describe(context, found, request), contentLength: found.contentLength };
+    const answer = describe(context, found, request);
+    const headers = [...(answer.headers ?? []), ...getVectorHeaders(context)];
+    return { ...answer, headers, contentLength: found.contentLength };
   } catch (error) {
     throw await explain(context, error);
   }
 };
+
+// Most buckets have no vectors, and no lookup.
+function getVectorHeaders(context: OperationContext): Header[] {
+  if (getBucket(context).settings.vectorIndex === undefined) return [];
+  const status = context.api.store.objects.readVectorStatus(getAddress(context));
+  return status === undefined ? [] : [["x-amz-vector-status", status]];
+}
 
 async function readGetRequest(context: OperationContext): Promise<GetRequest> {
   const { fields, query, caller } = context;

@@ -1,7 +1,7 @@
 // Answers a plain question from its meaning: a statement on the view of objects, and a ranking by likeness of words.
 import type { SqlAnswer } from "@platform/kernel/sql-child";
 import { compileFilter, type FilterColumns } from "../filter.ts";
-import { compareLexically, embedLexically } from "../lexical.ts";
+import { compareLexically, embedLexically } from "../../embed/lexical.ts";
 import type { Interpretation } from "./interpretation.ts";
 
 /** A statement with its parameters. */

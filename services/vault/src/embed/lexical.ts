@@ -1,5 +1,6 @@
 // The lexical embedding: words and their 3- to 5-grams, hashed to 256 numbers. Texts with the same words, also in other forms,
 // are alike; it knows nothing of meaning.
+import { type Embedder, encodeVector, RefusedTextError } from "../model/vector.ts";
 
 /** Numbers of an embedding. */
 export const LEXICAL_DIMENSION = 256;
@@ -51,4 +52,16 @@ function add(vector: Float32Array, text: string, weight: number): void {
   hash ^= hash >>> 15;
   const index = (hash >>> 1) % LEXICAL_DIMENSION;
   vector[index]! += (hash & 1) === 0 ? weight : -weight;
+}
+
+/** Computes lexical embeddings. */
+export class LexicalEmbedder implements Embedder {
+  async embed(text: string, dimension: number): Promise<Uint8Array> {
+    if (dimension !== LEXICAL_DIMENSION) {
+      throw new RefusedTextError(`the lexical embedding has ${LEXICAL_DIMENSION} dimensions`);
+    }
+    const vector = embedLexically(text);
+    if (vector.every((value) => value === 0)) throw new RefusedTextError("the text has no words");
+    return Promise.resolve(encodeVector([...vector]));
+  }
 }
