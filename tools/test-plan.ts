@@ -41,6 +41,7 @@ const FILE_FAULTS = globSync("{packages,services}/*/test/**/file-faults.test.ts"
 export const longForms: readonly TestPlan[] = [
   ...ON_ALL_RUNTIMES.map((file) => longForm(file, { PLATFORM_TEST_RUNTIMES: "all" })),
   longForm("packages/log/test/engine/kill.test.ts", { PLATFORM_KILL_ROUNDS: "200" }),
+  longForm("services/runtime/test/command/offload.test.ts", { PLATFORM_OFFLOAD_RESTARTS: "2" }),
   longForm("packages/log/test/engine/offload-kill.test.ts", { PLATFORM_KILL_ROUNDS: "100" }),
   longForm("packages/log/test/engine/offload-crash.test.ts", { PLATFORM_CRASH_STATES: "10000" }),
   longForm("packages/log/test/engine/fault-matrix.test.ts", { PLATFORM_FAULT_ROUNDS: "10" }),

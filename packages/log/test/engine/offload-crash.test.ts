@@ -10,7 +10,7 @@ import { SimClock, SimDisk } from "../simulation/sim-disk.ts";
 import { openSimulated } from "../simulation/workload.ts";
 
 /** Number of states to check; soak tests set more. */
-const STATES_WANTED = Number(process.env["PLATFORM_CRASH_STATES"] ?? 200);
+const STATES_WANTED = Number(process.env["PLATFORM_CRASH_STATES"] ?? 120);
 const FIRST_SEED = Number(process.env["PLATFORM_CRASH_SEED"] ?? 1);
 const PARTITIONS = 2;
 

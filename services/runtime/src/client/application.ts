@@ -2,22 +2,14 @@
 import { formatCommand } from "../data-folder/data-folder.ts";
 import { ApiError, type ApiClient } from "./api-client.ts";
 import { allowOrigins } from "./bucket-cors.ts";
-import { createBucket } from "./bucket.ts";
+import { createBucket, createBucketPolicy } from "./bucket.ts";
 import { connectIdentity, connectMessaging, connectStorage } from "./connect.ts";
 import { findService, type Target } from "./target.ts";
 
 const NAME = /^[a-z][a-z0-9-]{0,39}$/;
-const OBJECT_ACTIONS = [
-  "s3:GetObject",
-  "s3:PutObject",
-  "s3:DeleteObject",
-  "s3:AbortMultipartUpload",
-  "s3:ListMultipartUploadParts",
-];
 /** Lets tokens of users carry the roles that the application may act with. */
 const USE_SCOPE = "platform:use";
 const USER_SCOPES = ["openid", "profile", "email", "offline_access", USE_SCOPE];
-const BUCKET_ACTIONS = ["s3:ListBucket", "s3:GetBucketLocation", "s3:ListBucketMultipartUploads"];
 
 /** An application to create. */
 export interface ApplicationOptions {
@@ -152,7 +144,7 @@ async function addBucket(
   // Pages of the application upload with presigned URLs.
   const origins = [...new Set(redirects.map((url) => new URL(url).origin))];
   if (origins.length > 0) await allowOrigins(target, bucket, origins);
-  const policies = { bucket: createPolicy(bucket) };
+  const policies = { bucket: createBucketPolicy(bucket) };
   await storage.call("PUT", `/api/v1/roles/${user}`, { policies });
   undo.push(() => storage.call("DELETE", `/api/v1/roles/${user}`));
   await storage.call("PUT", `/api/v1/users/${user}`, { policies });
@@ -172,17 +164,6 @@ async function addBucket(
     ["S3_BUCKET", bucket],
     ["S3_ROLE_ARN", `arn:aws:iam:::role/${user}`],
   ];
-}
-
-function createPolicy(bucket: string) {
-  const resource = `arn:aws:s3:::${bucket}`;
-  return {
-    Version: "2012-10-17",
-    Statement: [
-      { Effect: "Allow", Action: BUCKET_ACTIONS, Resource: resource },
-      { Effect: "Allow", Action: OBJECT_ACTIONS, Resource: `${resource}/*` },
-    ],
-  };
 }
 
 /** The role of an application, and its user in storage. */

@@ -48,6 +48,8 @@ import { checkConsole, formatConsoleUrl } from "../services/console.ts";
 import { getIndexPath } from "../services/gate.ts";
 import { wireIdentity } from "../services/identity.ts";
 import { METRICS_TOKEN } from "../services/metrics.ts";
+import { findOffloadBucket } from "../services/offload.ts";
+import { prepareOffloadBucket } from "../client/offload-bucket.ts";
 import { IS_BUILT, selectServices } from "../services/index.ts";
 import { RUNTIME_KEY, RUNTIME_LISTENER, RUNTIME_TOKEN } from "../services/runtime.ts";
 import { createProjectEntry } from "../projects/entry.ts";
@@ -507,11 +509,25 @@ async function startParts(
         if (entry.needsReady === true) await Promise.all(needed);
         const notes = (await entry.prepare?.(context)) ?? [];
         if (!lifecycle.stopping.aborted) await part.start();
+        if (entry.name === "vault") notes.push(...(await prepareOffload(context)));
         return notes;
       })(),
     );
   }
   return (await Promise.all(started.values())).flat();
+}
+
+// Messaging tries its store again and again, so the bucket may come after it has started.
+async function prepareOffload(context: EntryContext): Promise<string[]> {
+  const bucket = findOffloadBucket(context, process.env);
+  if (bucket === undefined) return [];
+  try {
+    await prepareOffloadBucket(context, bucket);
+    return [];
+  } catch (error) {
+    const { message } = error as Error;
+    return [`messaging cannot move segments to the bucket ${bucket} of storage: ${message}`];
+  }
 }
 
 function describeService(

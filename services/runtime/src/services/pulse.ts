@@ -4,6 +4,7 @@ import { formatAddress } from "@platform/kernel/config";
 import { allowBackups, BACKUP_TOKEN } from "./backup.ts";
 import { formatLocalHost, formatUrl, getAddress, type ServiceEntry } from "./entry.ts";
 import { chooseTenant, REVOCATIONS_TOKEN, wireIdentity } from "./identity.ts";
+import { wireOffload } from "./offload.ts";
 
 /** Operator's token of messaging. */
 export const PULSE_TOKEN = "PLATFORM_PULSE_TOKEN";
@@ -61,6 +62,7 @@ export const pulseEntry: ServiceEntry = {
       ...allowBackups(context),
       [PULSE_TOKEN]: context.credentials[PULSE_TOKEN] ?? "",
       ...wireIdentity("pulse", context, process.env),
+      ...wireOffload(context, process.env),
     },
   }),
   describe: (context) =>
