@@ -21,9 +21,9 @@ const FIXED: ReadonlySet<number> = new Set([Method.HEAD, Method.CONNECT]);
 export function changeHead(head: RequestParser, { method, target, fields }: HeadChange): void {
   const before = Buffer.from(head.bytes.subarray(head.headStart, head.headEnd));
   const { framing, contentLength, keepAlive, expectContinue, upgrade, methodId } = head;
-  const lines = fields.map(([name, value]) => `${name}: ${value}\r\n`).join("");
-  const text = `${method} ${target} HTTP/1.${head.minor}\r\n${lines}\r\n`;
-  const refusal = read(head, Buffer.from(text, "latin1")) ?? judge();
+  let text = `${method} ${target} HTTP/1.${head.minor}\r\n`;
+  for (const [name, value] of fields) text += `${name}: ${value}\r\n`;
+  const refusal = read(head, Buffer.from(`${text}\r\n`, "latin1")) ?? judge();
   // The connection may have been told to close since.
   head.keepAlive = keepAlive;
   if (refusal === undefined) return;
@@ -34,7 +34,10 @@ export function changeHead(head: RequestParser, { method, target, fields }: Head
   function judge(): string | undefined {
     // A line break would be one more field.
     if (head.fields.count !== fields.length) return "bad_field_value";
-    if (head.method !== method || head.targetString() !== target) return "bad_request_line";
+    // With a space in one of them, the parts are of other lengths.
+    const methodLength = head.methodEnd - head.headStart;
+    const targetLength = head.targetEnd - head.targetStart;
+    if (methodLength !== method.length || targetLength !== target.length) return "bad_request_line";
     if (head.methodId !== methodId && (FIXED.has(methodId) || FIXED.has(head.methodId)))
       return "method_changed";
     const isSame =

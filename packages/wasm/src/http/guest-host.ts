@@ -43,6 +43,8 @@ export class GuestHost {
   #ownFeatures = 0;
   #features = 0;
   #ignoredFields = 0;
+  /** A body has been read or written. */
+  #hasBodies = false;
   /** A line of standard output that has not ended: one character for each byte. */
   #printed = "";
   readonly #read: [BodyCursor | undefined, BodyCursor | undefined] = [undefined, undefined];
@@ -304,6 +306,7 @@ export class GuestHost {
     // Checked before the body is there, which may take long.
     this.#memory.view(at, limit);
     const cursor = (this.#read[kind] ??= new BodyCursor());
+    this.#hasBodies = true;
     const missing = (limit >>> 0) - cursor.size;
     if (missing <= 0 || cursor.isComplete) return this.#passBody(cursor, at, limit);
     const part = this.#readPart(kind, missing);
@@ -341,6 +344,7 @@ export class GuestHost {
     const isRequest = kind === BodyKind.Request;
     const fields = isRequest ? messages.requestFields : messages.responseFields;
     for (const name of BODY_FIELDS) fields.remove(name);
+    this.#hasBodies = true;
     const bytesMax = isRequest ? messages.requestBodyBytesMax : messages.responseBodyBytesMax;
     return (this.#written[kind] = new WrittenBody(bytesMax));
   }
@@ -414,6 +418,11 @@ export class GuestHost {
     this.#messages = undefined;
     this.#features = this.#ownFeatures;
     this.#ignoredFields = 0;
+    if (this.#hasBodies) this.#clearBodies();
+  }
+
+  #clearBodies(): void {
+    this.#hasBodies = false;
     this.#read.fill(undefined);
     this.#written.fill(undefined);
   }

@@ -21,7 +21,7 @@ export class GuestMemory {
   }
 
   get byteLength(): number {
-    return this.#memory.buffer.byteLength;
+    return this.#current.length;
   }
 
   /** A view of a range; valid only until the guest runs again. Traps outside of the memory. */

@@ -28,8 +28,9 @@ export class GuestCounts {
     const seconds = ms / 1_000;
     this.#outcomes[GUEST_OUTCOMES.indexOf(outcome)]!++;
     this.#secondsSum += seconds;
-    const bound = GUEST_SECONDS_BOUNDS.findIndex((most) => seconds <= most);
-    this.#seconds[bound === -1 ? GUEST_SECONDS_BOUNDS.length : bound]!++;
+    let bound = 0;
+    while (bound < GUEST_SECONDS_BOUNDS.length && seconds > GUEST_SECONDS_BOUNDS[bound]!) bound++;
+    this.#seconds[bound]!++;
     this.#fuel[32 - Math.clz32(fuel)]!++;
   }
 

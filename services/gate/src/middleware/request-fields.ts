@@ -49,13 +49,16 @@ export class RequestFields {
       const isHidden = this.#hidden.has(key) || (holdsOperatorToken && key === "authorization");
       (isHidden ? hidden : seen).push([name, fields.value(index)]);
     }
-    return { seen: new FieldList([...seen, ...listIdentity(exchange)]), hidden };
+    for (const field of listIdentity(exchange)) seen.push(field);
+    return { seen: new FieldList(seen), hidden };
   }
 
   /** All fields of the request after a guest has changed those that it saw. */
   close({ seen, hidden }: OpenedFields): Field[] {
-    const changed = seen.list().filter(([name]) => !this.#hidden.has(spell(name)));
-    return [...changed, ...hidden];
+    const fields: Field[] = [];
+    for (const field of seen.list()) if (!this.#hidden.has(spell(field[0]))) fields.push(field);
+    for (const field of hidden) fields.push(field);
+    return fields;
   }
 }
 
