@@ -107,13 +107,7 @@ function listCharges(reader: BinaryReader, entry: Charge): Charge[] {
     charges.push(charge);
     return charge;
   };
-  const close = (): void => {
-    if (branch === scope || branch.units >= OWN_CHARGE_MIN) return;
-    if (scope.shared + branch.units > SHARED_UNITS_MAX) return;
-    scope.shared += branch.units;
-    scope.units += branch.units;
-    branch.units = 0;
-  };
+  const close = (): void => join(branch, scope);
   while (!reader.isAtEnd) {
     const at = reader.position;
     const code = reader.readByte();
@@ -158,6 +152,15 @@ function listCharges(reader: BinaryReader, entry: Charge): Charge[] {
     }
   }
   return charges;
+}
+
+// A short branch is charged with its scope, while those have few units together.
+function join(branch: Charge, scope: Charge): void {
+  if (branch === scope || branch.units >= OWN_CHARGE_MIN) return;
+  if (scope.shared + branch.units > SHARED_UNITS_MAX) return;
+  scope.shared += branch.units;
+  scope.units += branch.units;
+  branch.units = 0;
 }
 
 // Entries of tables are written one by one, bytes of memory 16 or more at once.
