@@ -8,7 +8,7 @@ import { readUsd } from "../ai/price/price-table.ts";
 import type { AiBudget } from "../shared-state/index.ts";
 
 /** Most tenants with a budget. */
-export const AI_BUDGETS_MAX = 10_000;
+const AI_BUDGETS_MAX = 10_000;
 
 const storedSchema = z.array(
   z.object({

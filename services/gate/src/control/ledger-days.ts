@@ -9,7 +9,7 @@ const TENANTS_MAX = 10_000;
 /** Models of a tenant on a route that are told apart. */
 const MODELS_MAX = 200;
 /** Tenant and model of what is counted together. */
-export const OTHER = "other";
+const OTHER = "other";
 /** Route of corrections. */
 export const ADJUSTMENT = "(adjustment)";
 

@@ -11,7 +11,7 @@ import { sumInput, type TokenUsage, UsageReports } from "../usage/token-usage.ts
 import { TextSample } from "../usage/text-sample.ts";
 
 /** Tokens of an image, of which the request tells only the bytes. */
-export const IMAGE_TOKENS = 1_500;
+const IMAGE_TOKENS = 1_500;
 /** The densest text that was measured, JSON, has 1.6 bytes per token. */
 const BYTES_PER_TOKEN_MIN = 1.5;
 const MODEL_CHARACTERS_MAX = 256;
@@ -99,6 +99,11 @@ export class ModelCall implements ExchangeAi {
     if (this.#servedModel === "") this.#servedModel = findModel(tree);
     for (const { node } of listAnswerTexts(this.request.shape, tree))
       this.#output.add(tree.bytes, tree.start(node) + 1, tree.end(node) - 1);
+  }
+
+  /** Counts `data[start, end)` as a text of the output. */
+  noteText(data: Buffer, start: number, end: number): void {
+    this.#output.add(data, start, end);
   }
 
   /** Counts content that cannot be read as output. */

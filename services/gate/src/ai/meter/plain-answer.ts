@@ -15,7 +15,7 @@ import { maskTree } from "../pii/mask-tree.ts";
 import type { CallPii, ModelCall } from "./model-call.ts";
 
 /** Largest answer in bytes, also decoded. */
-export const ANSWER_BYTES_MAX = 33_554_432;
+const ANSWER_BYTES_MAX = 33_554_432;
 const CODING_FIELD = /^content-encoding$/i;
 const UNREADABLE = "upstream_invalid_response";
 

@@ -7,7 +7,14 @@ import { formatUsd } from "../price/price-table.ts";
 import { EVENT_BYTES_MAX, EventSplitter, type StreamEvent } from "../shape/event-splitter.ts";
 import { JsonKind, JsonScanner } from "../shape/json-scan.ts";
 import { MaskedEvents } from "../pii/mask-events.ts";
-import { type EventKind, isUsageEvent, readEventKind } from "../shape/read-answer.ts";
+import { EventTemplate } from "../shape/event-template.ts";
+import {
+  type EventKind,
+  isDelta,
+  isUsageEvent,
+  listAnswerTexts,
+  readEventKind,
+} from "../shape/read-answer.ts";
 import type { ModelCall } from "./model-call.ts";
 
 const DONE = "[DONE]";
@@ -34,6 +41,7 @@ export class StreamAnswer implements ContentFilter {
   readonly #splitter = new EventSplitter();
   readonly #scanner = new JsonScanner();
   readonly #masked: MaskedEvents | undefined;
+  readonly #template = new EventTemplate();
   readonly #timer: NodeJS.Timeout;
   #output: ContentOutput | undefined;
   /** Bytes that leave in this call: neighbors in memory are one piece. */
@@ -96,6 +104,10 @@ export class StreamAnswer implements ContentFilter {
       this.#pass(this.#masked === undefined ? raw : COMMENT);
       return true;
     }
+    if (this.#template.match(data)) {
+      this.#onText(event);
+      return true;
+    }
     if (data.length === DONE.length && data.toString("latin1") === DONE) {
       this.#passRest();
       this.#passLast(raw);
@@ -112,6 +124,30 @@ export class StreamAnswer implements ContentFilter {
     return true;
   }
 
+  // An event like the one before it, with another text.
+  #onText(event: StreamEvent): void {
+    const { start, end, channel } = this.#template;
+    this.#options.call.noteText(event.data, start, end);
+    this.#pass(this.#masked?.rewriteText(event, { channel, start, end }) ?? event.raw);
+  }
+
+  // Learns events that have one text and no usage, and in which nothing else was replaced.
+  #learn(scanner: JsonScanner, { data }: StreamEvent): void {
+    const { shape } = this.#options.call.request;
+    const [text, more] = listAnswerTexts(shape, scanner);
+    const usage = scanner.find(0, "usage");
+    const hasUsage = usage !== -1 && scanner.kind(usage) !== JsonKind.Null;
+    const isAlike = text !== undefined && more === undefined && !hasUsage;
+    if (isAlike && this.#masked?.hasEdits !== true && isDelta(shape, scanner)) {
+      this.#template.learn(
+        data,
+        scanner.start(text.node) + 1,
+        scanner.end(text.node) - 1,
+        text.channel,
+      );
+    } else this.#template.forget();
+  }
+
   #passRest(): void {
     for (const rest of this.#masked?.end() ?? []) this.#pass(rest);
   }
@@ -124,6 +160,7 @@ export class StreamAnswer implements ContentFilter {
     if (kind === "last") this.#passRest();
     const pieces = this.#masked?.rewrite(event, scanner) ?? [event.raw];
     const raw = pieces.pop()!;
+    if (kind === "content") this.#learn(scanner, event);
     for (const rest of pieces) this.#pass(rest);
     switch (kind) {
       case "last":

@@ -11,7 +11,7 @@ export interface Entity {
 }
 
 /** A pattern of the configuration. */
-export interface PiiPattern {
+interface PiiPattern {
   readonly name: string;
   readonly pattern: RE2JS;
 }

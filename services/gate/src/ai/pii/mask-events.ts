@@ -3,7 +3,7 @@ import type { AiShape } from "../shape/ai-shape.ts";
 import { type BodyEdit, editBody } from "../shape/edit-body.ts";
 import type { StreamEvent } from "../shape/event-splitter.ts";
 import type { JsonScanner } from "../shape/json-scan.ts";
-import { listAnswerTexts, listEntries, readIndex } from "../shape/read-answer.ts";
+import { isDelta, listAnswerTexts, listEntries, readIndex } from "../shape/read-answer.ts";
 import { readString } from "../shape/read-request.ts";
 import type { PiiSearch } from "./entity.ts";
 import { HELD_CHARACTERS_MAX, MaskedText } from "./mask-text.ts";
@@ -21,12 +21,21 @@ interface Channel {
   places: readonly { readonly channel: string; readonly start: number; readonly end: number }[];
 }
 
+/** Place of a text in the data of an event, without its quotation marks. */
+export interface TextPlace {
+  readonly channel: string;
+  readonly start: number;
+  readonly end: number;
+}
+
 /** The events of one stream. */
 export class MaskedEvents {
   readonly #shape: AiShape;
   readonly #search: PiiSearch;
   readonly #placeholders: Placeholders;
   readonly #channels = new Map<string, Channel>();
+  /** Something else than a text of a delta was replaced in the last event. */
+  hasEdits = false;
 
   constructor(shape: AiShape, search: PiiSearch, placeholders: Placeholders) {
     this.#shape = shape;
@@ -44,6 +53,7 @@ export class MaskedEvents {
       restores: true,
       skipped: new Set(texts.map(({ node }) => node)),
     });
+    this.hasEdits = edits.length > 0;
     const places = texts.map(({ node, channel }) => ({
       channel,
       start: scanner.start(node),
@@ -63,6 +73,20 @@ export class MaskedEvents {
     const ended = [...this.#channels.keys()].filter((channel) => isEnded(channel));
     const rest = ended.flatMap((channel) => this.#flush(channel));
     return [...rest, composeEvent(event, edits)];
+  }
+
+  /** The bytes that leave for an event that differs from the one before it in the text at this place only. */
+  rewriteText(event: StreamEvent, { channel, start, end }: TextPlace): Buffer {
+    const state = this.#find(channel, event);
+    const piece = event.data.toString("latin1", start, end);
+    const masked = state.text.push(piece);
+    const place = { channel, start: start - 1, end: end + 1 };
+    if (state.text.isHolding) {
+      state.event = copyEvent(event);
+      state.places = [place];
+    }
+    if (masked === piece) return event.raw;
+    return composeEvent(event, [{ ...place, text: JSON.stringify(masked) }]);
   }
 
   /** The rest of all texts: the stream has ended. */
@@ -115,19 +139,12 @@ export class MaskedEvents {
   }
 }
 
-/** True for events whose texts continue those of others. */
-function isDelta(shape: AiShape, scanner: JsonScanner): boolean {
-  if (shape === "responses") return readString(scanner, 0, "type").endsWith(".delta");
-  if (shape === "messages") return readString(scanner, 0, "type") === "content_block_delta";
-  return true;
-}
-
 function copyEvent({ data, raw, dataStart }: StreamEvent): Channel["event"] {
   return { data: Buffer.from(data), raw: Buffer.from(raw), dataStart };
 }
 
 /** An event with changes of its data. */
-export function composeEvent(
+function composeEvent(
   { data, raw, dataStart }: Pick<StreamEvent, "data" | "raw" | "dataStart">,
   edits: readonly BodyEdit[],
 ): Buffer {

@@ -172,7 +172,7 @@ export class MaskedText {
 }
 
 /** Start of the part of a text that could continue as an entity. */
-export function findUnfinished(text: string): number {
+function findUnfinished(text: string): number {
   let start = findWordStart(text, text.length);
   for (;;) {
     let end = start;

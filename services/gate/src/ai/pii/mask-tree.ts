@@ -30,7 +30,7 @@ export function encodePlain(value: string): string {
 }
 
 /** Chooses how values are written into the string at a node. */
-export function chooseEncoding(tree: JsonScanner, node: number): (value: string) => string {
+function chooseEncoding(tree: JsonScanner, node: number): (value: string) => string {
   return JSON_NAMES.has(tree.name(node)) ? encodeJson : encodePlain;
 }
 

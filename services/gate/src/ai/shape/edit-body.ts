@@ -22,7 +22,7 @@ export function editBody(body: Buffer, edits: readonly BodyEdit[]): Buffer {
 }
 
 /** The edit that sets a member of an object whose text begins at its brace. */
-export function setMember(tree: JsonScanner, object: number, name: string, json: string): BodyEdit {
+function setMember(tree: JsonScanner, object: number, name: string, json: string): BodyEdit {
   const member = tree.find(object, name);
   if (member !== -1) return { start: tree.start(member), end: tree.end(member), text: json };
   const start = tree.start(object) + 1;

@@ -33,9 +33,9 @@ export interface JsonFault {
 }
 
 /** Deepest nesting of objects and arrays. */
-export const JSON_DEPTH_MAX = 100;
+const JSON_DEPTH_MAX = 100;
 /** Most values in one text, names not counted. */
-export const JSON_VALUES_MAX = 100_000;
+const JSON_VALUES_MAX = 100_000;
 const NUMBER_BYTES_MAX = 400;
 /** Names of an object are compared one by one up to this number. */
 const NAMES_COMPARED_MAX = 8;

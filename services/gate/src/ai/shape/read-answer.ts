@@ -78,6 +78,13 @@ export function readEventKind(shape: AiShape, tree: JsonScanner): EventKind {
   }
 }
 
+/** True for events whose texts continue those of others. */
+export function isDelta(shape: AiShape, scanner: JsonScanner): boolean {
+  if (shape === "responses") return readString(scanner, 0, "type").endsWith(".delta");
+  if (shape === "messages") return readString(scanner, 0, "type") === "content_block_delta";
+  return true;
+}
+
 /** True for the event with the usage that providers of OpenAI's shape send if they were asked for it. */
 export function isUsageEvent(tree: JsonScanner): boolean {
   const choices = tree.find(0, "choices");

@@ -4,7 +4,7 @@ import type { AiKind, AiShape } from "./ai-shape.ts";
 import { JsonKind, type JsonScanner } from "./json-scan.ts";
 
 /** A text of a request. */
-export interface RequestText {
+interface RequestText {
   readonly role: TextRole;
   /** Node of the string. */
   readonly node: number;
