@@ -89,9 +89,13 @@ export function encodeVector(numbers: readonly number[]): Buffer {
   return bytes;
 }
 
-/** The floats of a vector in memory of their own, aligned. */
+/** The floats of a vector, for reading: they may share its memory. */
 export function decodeVector(data: Uint8Array): Float32Array {
-  if (isLittleEndian) return new Float32Array(new Uint8Array(data).buffer);
+  if (isLittleEndian) {
+    const { buffer, byteOffset, length } =
+      data.byteOffset % FLOAT_BYTES === 0 ? data : new Uint8Array(data);
+    return new Float32Array(buffer, byteOffset, length / FLOAT_BYTES);
+  }
   const view = new DataView(data.buffer, data.byteOffset, data.length);
   return Float32Array.from({ length: data.length / FLOAT_BYTES }, (_, index) =>
     view.getFloat32(index * FLOAT_BYTES, true),

@@ -73,11 +73,12 @@ export class VectorMatrix {
       largest = Math.max(largest, Math.abs(values[at]!));
     }
     const scale = largest / ROW_MAX;
+    const inverse = scale === 0 ? 0 : 1 / scale;
     const target = this.#arena.viewRow(this.#locate(index), this.#stride);
     let error = 0;
     let length = 0;
     for (let at = 0; at < values.length; at += 1) {
-      const integer = scale === 0 ? 0 : Math.round(values[at]! / scale);
+      const integer = Math.floor(values[at]! * inverse + 0.5);
       target[at] = integer;
       const rest = values[at]! - integer * scale;
       error += rest * rest;
@@ -173,7 +174,7 @@ export class VectorMatrix {
   }
 
   #quantizeQuery(vector: Float32Array): QuantizedQuery {
-    const values = normalize(Float64Array.from(vector), this.metric);
+    const values = normalize(new Float64Array(vector), this.metric);
     let offset = 0;
     for (let at = 0; at < values.length; at += 1) {
       if (this.metric === "dot") offset -= values[at]! * this.#center[at]!;
@@ -221,7 +222,7 @@ interface QuantizedQuery {
 
 /** The numbers of a stored vector, normalized if the metric is `cosine`. */
 export function prepare(data: Uint8Array, metric: VectorMetric): Float64Array {
-  return normalize(Float64Array.from(decodeVector(data)), metric);
+  return normalize(new Float64Array(decodeVector(data)), metric);
 }
 
 function normalize(values: Float64Array, metric: VectorMetric): Float64Array {

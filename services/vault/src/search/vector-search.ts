@@ -66,7 +66,7 @@ export class VectorSearch {
     if (question.isExact || isSmall) {
       if (wanted === undefined) rankAfter(connection, question, 0, ranking);
       else rankIds(connection, wanted, ranking);
-      return ranking.finish(wanted?.length ?? ranking.ranked);
+      return ranking.finish(wanted?.length ?? countVectors(connection, question.bucket));
     }
     const matrix = this.#load(connection, question);
     const batch = Math.max(CANDIDATES_MIN, CANDIDATES_PER_RESULT * question.k);
@@ -137,7 +137,6 @@ export class VectorSearch {
 class Ranking {
   readonly #question: VectorQuestion;
   readonly #best: { distance: number; row: FoundRow }[] = [];
-  ranked = 0;
 
   constructor(question: VectorQuestion) {
     this.#question = question;
@@ -151,7 +150,6 @@ class Ranking {
 
   add(row: FoundRow): void {
     const { vector, index, k, exceptKey } = this.#question;
-    this.ranked += 1;
     if (exceptKey !== undefined && Buffer.from(row.key).toString() === exceptKey) return;
     if (row.data.length !== 4 * index.dimension) return;
     const distance = measureDistance(vector, decodeVector(row.data), index.metric);
@@ -193,18 +191,21 @@ function rankIds(
   return others;
 }
 
+// Versions are looked up only for vectors that may be results.
 function rankAfter(
   connection: IndexConnection,
-  { bucket }: VectorQuestion,
-  id: number,
+  { bucket, index, vector }: VectorQuestion,
+  after: number,
   ranking: Ranking,
 ): void {
   const rows = connection
-    .sql(
-      `select ${COLUMNS} from vectors v cross join current c on ${LIVE} where v.bucket = ? and v.id > ? order by v.id`,
-    )
-    .iterate(bucket, id) as Iterable<unknown> as Iterable<FoundRow>;
-  for (const row of rows) ranking.add(row);
+    .sql("select id, data from vectors where bucket = ? and id > ? order by id", true)
+    .iterate(bucket, after) as Iterable<unknown> as Iterable<[number, Uint8Array]>;
+  for (const [id, data] of rows) {
+    if (data.length !== 4 * index.dimension) continue;
+    const distance = measureDistance(vector, decodeVector(data), index.metric);
+    if (distance < ranking.worst) rankIds(connection, [id], ranking);
+  }
 }
 
 // In the order of the ids. Both indexes are read in the order of keys.
