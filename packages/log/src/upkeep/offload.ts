@@ -210,6 +210,7 @@ export class Offloader {
     const round: Candidate[] = [];
     let bytes = 0;
     for (const partition of catalogue.partitions()) {
+      if (!partition.topic.config.offload) continue;
       this.#closeOld(partition, rollMs);
       for (const extent of partition.extents) {
         if (!this.#isPending(partition, extent) || this.#damaged.has(extent)) continue;

@@ -1,11 +1,12 @@
 // The broker with the sandbox of its transforms.
 import type { Service } from "@platform/chassis";
-import { LogError, type Log } from "@platform/log";
+import type { Log } from "@platform/log";
 import { GuestPool } from "@platform/wasm";
 import { openBroker, type Broker } from "../broker.ts";
 import type { PulseConfig } from "../config.ts";
 import { TransformRuns } from "../metrics.ts";
 import type { Offload } from "../offload/offload.ts";
+import { isColdError } from "../store/store.ts";
 import type { Journal } from "./journal.ts";
 
 /** The parts. */
@@ -38,7 +39,7 @@ export async function openMessages(
     onTransform: (run) => runs.observe(run),
     onError: (error) => {
       // Subscribers wait; the failures of the store are counted and logged where they occur.
-      if (error instanceof LogError && error.code === "cold-unavailable") return;
+      if (isColdError(error)) return;
       log.error("background work failed", { error });
     },
   });

@@ -238,7 +238,8 @@ export class Backlog {
     for (const partition of topic.stored.partitions) {
       const { index, durableEnd } = partition;
       const from = Math.max(partition.logStart, waiting.consumed[index] ?? 0);
-      if (from >= durableEnd) continue;
+      // Publishing never waits for object storage: messages there count as taken.
+      if (from >= durableEnd || this.#store.log.isRemote(partition, from)) continue;
       const found: number[] = [];
       const records = readRecords(this.#store, partition, from, durableEnd, LOOK_BACK_BYTES);
       for await (const record of records) {

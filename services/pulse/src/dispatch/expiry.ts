@@ -5,7 +5,7 @@ import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
 import { toMessage } from "../message/message.ts";
 import { readRecords } from "../store/read-records.ts";
 import { readJson, type StateTable } from "../store/state.ts";
-import type { PendingRecord, Store } from "../store/store.ts";
+import { isColdError, type PendingRecord, type Store } from "../store/store.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import type { Backlog } from "./backlog.ts";
 
@@ -21,6 +21,8 @@ export const EXPIRED_REASON = "message TTL expired";
 /** Maximum number of dead letters in one entry. */
 const EXPIRE_MAX = 500;
 const RETRY_MS = 1_000;
+/** Time until object storage that did not answer is asked again. */
+const COLD_RETRY_MS = 5_000;
 const TICK_MS = 20;
 /** A partition without TTL messages is dropped after this time. */
 const QUIET_MS = 60_000;
@@ -70,6 +72,14 @@ interface Item {
   place: Place;
 }
 
+/** Messages to load at a start, from an offset to below another. */
+interface Loading {
+  topic: Topic;
+  place: Place;
+  from: number;
+  until: number;
+}
+
 interface ExpiryOptions {
   store: Store;
   state: StateTable;
@@ -89,6 +99,7 @@ export class Expiry {
   readonly #heap: Item[] = [];
   #groups: ExpiryGroups | undefined;
   #timer: RepeatingTimer | undefined;
+  #isStopped = false;
 
   constructor(options: ExpiryOptions) {
     this.#options = options;
@@ -107,12 +118,39 @@ export class Expiry {
       place.isMarked = true;
       for (const offset of stored.expired) place.expired.add(offset);
       const from = Math.max(partition.logStart, Math.min(stored.low, partition.durableEnd));
-      for await (const record of readRecords(store, partition, from)) {
-        const { expiresAt, offset } = toMessage(topic, partition.index, record);
-        if (expiresAt === undefined || place.expired.has(offset)) continue;
-        this.#note(place, offset, expiresAt);
-      }
+      const loading = { topic, place, from, until: partition.durableEnd };
+      // The broker starts without its object storage as well.
+      if (store.log.isRemote(partition, from)) this.#loadLater(loading);
+      else await this.#load(loading);
     }
+  }
+
+  async #load({ topic, place, from, until }: Loading): Promise<void> {
+    const { partition } = place;
+    for await (const record of readRecords(this.#options.store, partition, from, until)) {
+      const { expiresAt, offset } = toMessage(topic, partition.index, record);
+      if (expiresAt === undefined || place.expired.has(offset) || place.waiting.has(offset))
+        continue;
+      this.#note(place, offset, expiresAt);
+    }
+  }
+
+  /** Loads messages while others expire; a restart before the end loads them again. */
+  #loadLater(loading: Loading): void {
+    const { place, from } = loading;
+    const bound = { low: from };
+    place.underWay.add(bound);
+    const attempt = async (): Promise<void> => {
+      if (!place.partition.live || this.#isStopped) return;
+      try {
+        await this.#load(loading);
+        place.underWay.delete(bound);
+      } catch (error) {
+        if (!isColdError(error)) this.#options.onError(error);
+        setTimeout(() => void attempt(), COLD_RETRY_MS).unref();
+      }
+    };
+    void attempt();
   }
 
   /** Starts the timer; `groups` reports which messages are acknowledged. */
@@ -122,6 +160,7 @@ export class Expiry {
   }
 
   async stop(): Promise<void> {
+    this.#isStopped = true;
     await this.#timer?.stop();
   }
 
@@ -207,6 +246,7 @@ export class Expiry {
     const now = this.#options.clock.now();
     const items: Item[] = [];
     const bounds: { place: Place; low: number }[] = [];
+    const postponed = new Set<Item>();
     while (items.length < EXPIRE_MAX && this.#heap.length > 0 && this.#heap[0]!.at <= now) {
       items.push(pop(this.#heap));
     }
@@ -225,7 +265,11 @@ export class Expiry {
         const topic = this.#options.topics.ofPartition(place.partition);
         if (topic === undefined || this.#isConsumed(topic, item)) continue;
         const letter = await this.#toPendingLetter(topic, item);
-        if (letter === undefined) continue;
+        if (letter === "cold") {
+          this.#postpone(item, now);
+          postponed.add(item);
+        }
+        if (letter === undefined || letter === "cold") continue;
         // The message may have been acknowledged during the read.
         if (this.#isConsumed(topic, item)) continue;
         place.expired.add(offset);
@@ -244,7 +288,7 @@ export class Expiry {
     } catch (error) {
       this.#options.onError(error);
       for (const item of items) {
-        if (!item.place.partition.live) continue;
+        if (!item.place.partition.live || postponed.has(item)) continue;
         item.place.expired.delete(item.offset);
         item.place.waiting.add(item.offset);
         push(this.#heap, item);
@@ -262,10 +306,22 @@ export class Expiry {
     return acknowledged ?? this.#options.backlog.isConsumed(topic, index, offset);
   }
 
-  async #toPendingLetter(
-    topic: Topic,
-    { place, offset }: Item,
-  ): Promise<PendingRecord | undefined> {
+  // A message in object storage that does not answer expires later; the others do not wait for it.
+  #postpone(item: Item, now: number): void {
+    item.place.waiting.add(item.offset);
+    push(this.#heap, { ...item, at: now + COLD_RETRY_MS });
+  }
+
+  async #toPendingLetter(topic: Topic, item: Item): Promise<PendingRecord | "cold" | undefined> {
+    try {
+      return await this.#readLetter(topic, item);
+    } catch (error) {
+      if (isColdError(error)) return "cold";
+      throw error;
+    }
+  }
+
+  async #readLetter(topic: Topic, { place, offset }: Item): Promise<PendingRecord | undefined> {
     const { store, deadLetters, clock } = this.#options;
     const deadLetterTopic = await deadLetters.ensure(topic);
     for await (const record of readRecords(store, place.partition, offset, offset + 1)) {

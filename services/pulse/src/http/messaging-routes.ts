@@ -2,8 +2,8 @@
 import { createScriptRoute } from "@platform/console";
 import type { ApiRoute } from "@platform/kernel/http";
 import type { Clock } from "@platform/kernel/time";
-import { LogError } from "@platform/log";
 import { createColdError } from "../publish/publish-error.ts";
+import { isColdError } from "../store/store.ts";
 import type { Broker } from "../broker.ts";
 import type { Offload } from "../offload/offload.ts";
 import { createAccessRoutes } from "./access-api.ts";
@@ -82,7 +82,7 @@ function explainColdReads(route: ApiRoute): ApiRoute {
       try {
         return await handle(input);
       } catch (error) {
-        if (error instanceof LogError && error.code === "cold-unavailable") throw createColdError();
+        if (isColdError(error)) throw createColdError();
         throw error;
       }
     },

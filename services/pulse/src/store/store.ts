@@ -251,6 +251,11 @@ function hasData({ partition, offset }: Position): boolean {
   return !partition.live || partition.durableEnd > offset;
 }
 
+/** True for a read of records in object storage that does not answer or is not configured. */
+export function isColdError(error: unknown): boolean {
+  return error instanceof LogError && error.code === "cold-unavailable";
+}
+
 /** Upper bound of a record's size in a batch. */
 export function sizeOf(record: NewRecord): number {
   let bytes = RECORD_OVERHEAD_BYTES + (record.key?.length ?? 0) + (record.value?.length ?? 0);

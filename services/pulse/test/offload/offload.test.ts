@@ -367,7 +367,10 @@ function forward(
 test("without its store a broker is ready with a warning, and says for which messages it needs it", async (t) => {
   const pulse = await startBroker(t, configOf("gone/"));
   await makeTopic(pulse, "gone");
-  await publishMany(pulse, "gone");
+  // A restart looks for messages that may still expire.
+  const lasting = { topic: "gone", payload: "l".repeat(PAYLOAD_BYTES), ttl_ms: 3_600_000 };
+  assert.equal((await pulse.publish(lasting)).status, 200);
+  await publishMany(pulse, "gone", COUNT - 1);
   await waitForOffload(pulse, 3);
   const { folder } = pulse;
   await pulse.stop();
@@ -384,10 +387,11 @@ test("without its store a broker is ready with a warning, and says for which mes
   const newest = await fetchOnce(pulse, "gone", COUNT - 1, 1_000);
   assert.equal(newest.errorCode, 0);
   assert.ok((newest.records ?? []).length > 0);
+  assert.equal((await pulse.publish({ topic: "gone", payload: "accepted" })).status, 200);
   const elsewhere = await pulse.post(OFFLOADER, settings({ s3_prefix: "elsewhere/" }));
   assert.deepEqual([elsewhere.status, elsewhere.body.code], [409, "remote_segments_exist"]);
   const back = await pulse.post(OFFLOADER, settings({ s3_prefix: "gone/" }));
   assert.equal(back.status, 200, JSON.stringify(back.body));
-  assert.equal((await readByKafka(pulse, "gone", COUNT)).length, COUNT);
+  assert.equal((await readByKafka(pulse, "gone", COUNT + 1)).length, COUNT + 1);
   assert.ok(readFileSync(join(folder, "offload.json"), "utf8").includes('"gone/"'));
 });

@@ -1,9 +1,10 @@
 // Sends messages to the client of a session, and follows those with QoS 1 and 2 until they are acknowledged.
+import { setTimeout as sleep } from "node:timers/promises";
 import type { PartitionView } from "@platform/log";
 import { decodeBatch, splitBatches } from "@platform/log/batch";
 import { toMessage, type Message } from "../../message/message.ts";
 import type { StoredRanges } from "../../store/offset-ranges.ts";
-import type { PendingRecord } from "../../store/store.ts";
+import { isColdError, type PendingRecord } from "../../store/store.ts";
 import { isPublishedRetained, qosOf, toMqttTopic, toProperties } from "../message-form.ts";
 import type { Qos } from "../packet/packets.ts";
 import { MqttError, REASON } from "../packet/reason-codes.ts";
@@ -13,6 +14,9 @@ import type { SessionParts } from "./session-parts.ts";
 import type { SavedSession } from "./session-saver.ts";
 import type { StoredOutgoing } from "./session-records.ts";
 import type { View } from "./topic-reader.ts";
+
+/** Time until object storage that did not answer is asked again. */
+const COLD_RETRY_MS = 1_000;
 
 /** The session that messages are sent for. */
 export interface DeliveryOwner extends SavedSession {
@@ -168,7 +172,7 @@ export class Deliveries {
         connection.sendRelease(outgoing.id, REASON.success);
         continue;
       }
-      const message = await this.#load(outgoing);
+      const message = await this.#loadWhenThere(connection, outgoing);
       if (this.#owner.connection !== connection) return;
       this.outgoing.markSent(outgoing);
       // Retention may have removed it. Its expiry no longer matters (MQTT-4.3.3-7).
@@ -240,6 +244,22 @@ export class Deliveries {
     return this.#owner.connection!.sendPublish(topic, publish);
   }
 
+  /** Waits for object storage while the connection lasts. */
+  async #loadWhenThere(
+    connection: SessionConnection,
+    outgoing: Outgoing,
+  ): Promise<Message | undefined> {
+    for (;;) {
+      try {
+        return await this.#load(outgoing);
+      } catch (error) {
+        if (!isColdError(error) || this.#owner.connection !== connection) return undefined;
+      }
+      await sleep(COLD_RETRY_MS);
+      if (this.#owner.connection !== connection) return undefined;
+    }
+  }
+
   async #load({ partition, offset }: Outgoing): Promise<Message | undefined> {
     const { retained, store, topics } = this.#owner.parts;
     try {
@@ -253,6 +273,7 @@ export class Deliveries {
         if (record !== undefined) return toMessage(topic, partition.index, record);
       }
     } catch (error) {
+      if (isColdError(error)) throw error;
       this.#owner.parts.onError(error);
     }
     return undefined;
