@@ -140,7 +140,8 @@ export class Committer {
 
   /** Starts a new journal file between two groups. */
   async rollJournal(): Promise<void> {
-    await this.whenIdle();
+    // Not `whenIdle`: a group could start between its end and the next line.
+    while (this.#running !== undefined) await this.#running;
     const rolling = this.#options.journal.roll();
     this.#running = rolling
       .catch((error: unknown) => {
