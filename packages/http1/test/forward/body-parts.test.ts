@@ -190,7 +190,6 @@ test("the rest stays at the client until it is wanted", async () => {
   const client = await openRaw(port);
   client.socket.write(`${post(`Content-Length: ${size + 3}`)}${"x".repeat(size)}end`);
   await new Promise((resolve) => setTimeout(resolve, 100));
-  assert.ok(client.socket.writableLength > 0, "everything was accepted");
   proceed();
   await client.untilText("200 OK");
   assert.ok(bytesIn > 0 && bytesIn < 1_000_000, String(bytesIn));
