@@ -108,7 +108,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     });
   }
   try {
-    const { logBytesMax = LOG_BYTES_MAX } = options;
+    const { logBytesMax = LOG_BYTES_MAX, embedder = new LexicalEmbedder() } = options;
     const toReplica = (slot: number) => ({ slot, path: drives.all[slot]!.folders.index });
     const startReserves = current.map((slot) => openStartReserve(toReplica(slot).path));
     const recent = new RecentRows();
@@ -188,7 +188,6 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       log: options.log,
     };
     const unlock = () => releaseAll(locks);
-    const { embedder = new LexicalEmbedder() } = options;
     return new Store({ environment, index, freeSpace, unlock, maintenance, monitor, embedder });
   } catch (error) {
     releaseAll(locks);

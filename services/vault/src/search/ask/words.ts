@@ -19,7 +19,7 @@ const BLANK = /\s/u;
 const EDGE = new Set("?!,;()[]{}".split(""));
 
 /** Splits a question into its words. */
-export function splitWords(question: string): Word[] {
+function splitWords(question: string): Word[] {
   const words: Word[] = [];
   const characters = Array.from(question.normalize("NFC"));
   for (let at = 0; at < characters.length;) {
