@@ -355,7 +355,7 @@ test(
     await publish("paid", "order 18", { type: "paid", id: 18 });
     const console = await openRoomy(t, "/messaging/topics/paid/browse");
     const { page } = console;
-    await page.locator("main tr[data-row]", { hasText: "17" }).click();
+    await page.locator("main tr[data-row]", { hasText: "order 17" }).click();
     await page.getByRole("link", { name: "order 17/ä" }).click();
     const rows = page.locator("main tr[data-row]");
     await rows.nth(1).waitFor();
