@@ -222,6 +222,8 @@ async function takeDrives(
   const toSync = drive.folders.make();
   const locks = new Map([[0, lockStore(drive.folders.lock)]]);
   try {
+    // An index with a log is read by way of a file beside it, for which a full disk has no room.
+    openStartReserve(drive.folders.index);
     requireWholeIndex(drive.folders, options.inspectedBytesMax ?? INSPECTED_BYTES_MAX);
   } catch (error) {
     releaseAll(locks);

@@ -4,7 +4,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { mountSmallDisk } from "@platform/testing/disks";
+import { fillDisk, mountSmallDisk } from "@platform/testing/disks";
 import { serve } from "./serving.ts";
 
 const MIB = 1024 * 1024;
@@ -54,6 +54,22 @@ test("on a full disk puts are refused, reads continue, and after kill -9 exactly
   const [first] = acknowledged.keys();
   await s3.must("DELETE", first!);
   await s3.must("PUT", "/full/again", { body: "there is room" });
+});
+
+test("an index with a log is opened on a disk that is full to its last byte", async (t) => {
+  const folder = mountSmallDisk(t, { mib: 48 });
+  if (folder === undefined) return t.skip("a file system cannot be mounted here");
+  const env = { PLATFORM_VAULT_DISK_RESERVE: "0", PLATFORM_VAULT_ENABLE_AUDIT: "false" };
+  await using serving = await serve({ folder, env });
+  const { s3, vault } = serving;
+  await s3.must("PUT", "/kept");
+  await s3.must("PUT", "/kept/a", { body: "a" });
+  // Its log stays: a clean stop would empty it.
+  await vault.kill();
+  fillDisk(join(folder, "ballast"));
+  await vault.start();
+  assert.equal((await s3.must("GET", "/kept/a")).text, "a");
+  await s3.must("DELETE", "/kept/a");
 });
 
 test("where only the reserve is left, puts are refused with 507; reading and deleting go on", async () => {
