@@ -45,11 +45,14 @@ export const SERVICE_SCREENS: readonly string[] = [
 /** Screens of messaging and tunnels. */
 export const TRAFFIC_SCREENS: readonly string[] = [
   "/messaging/topics",
-  ...["tail", "browse", "groups", "dead", "schema", "transform", "settings"].map(
+  ...["tail", "browse", "groups", "dead", "anomalies", "schema", "transform", "settings"].map(
     (tab) => `/messaging/topics/${TOPIC}/${tab}`,
   ),
   "/messaging/groups",
   "/messaging/dead",
+  "/messaging/events",
+  "/messaging/query",
+  "/messaging/offload",
   "/messaging/connections",
   "/tunnels",
 ];
