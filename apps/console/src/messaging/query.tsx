@@ -1,6 +1,6 @@
 // SQL over the metadata of messaging, with examples.
 import { useSignal } from "@preact/signals";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Answer } from "../contract/answer.ts";
 import type { ApiFailure } from "../api/api.ts";
 import { formatNumber } from "../format/format.ts";
@@ -56,6 +56,11 @@ export function QueryPage() {
       isRunning.value = false;
     }
   };
+  // An address with a statement is that of its rows; it can only read.
+  useEffect(() => {
+    const sent = queryValue("sql");
+    if (sent !== "") void run(sent);
+  }, []);
   return (
     <Split pane={<Outline onChoose={(sql) => void run(sql)} />}>
       <Title actions={<TenantChip />}>{t("Query")}</Title>
