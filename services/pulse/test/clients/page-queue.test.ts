@@ -51,7 +51,6 @@ async function arrived(topic: string, payloads: readonly string[]): Promise<void
   await waitFor(
     async () => (seen = await stage.read(topic)).length >= payloads.length,
     () => `${topic} has ${JSON.stringify(seen)}`,
-    20_000,
   );
   assert.deepEqual(seen, payloads);
 }

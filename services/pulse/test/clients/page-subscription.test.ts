@@ -39,7 +39,7 @@ async function publish(topic: string, ...payloads: string[]): Promise<void> {
 
 const received = (page: Page, name: string, count: number): Promise<unknown> =>
   page
-    .waitForFunction(`app.received["${name}"]?.length >= ${count}`, undefined, { timeout: 20_000 })
+    .waitForFunction(`app.received["${name}"]?.length >= ${count}`, undefined, { timeout: 60_000 })
     .then(() => page.evaluate(`app.received["${name}"]`));
 
 const subscribers = async (topic: string): Promise<number> => {
