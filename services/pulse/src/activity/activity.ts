@@ -1,6 +1,6 @@
 // Recent activity, sampled: messages per second of topics, and the lag of groups over the last ten minutes.
 import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
-import type { Offsets } from "../store/offsets.ts";
+import { measureLag, type Offsets } from "../store/offsets.ts";
 import type { Tenant } from "../topic/name.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 
@@ -174,7 +174,7 @@ export class Activity {
       const lags = groups.get(key) ?? new Map<Topic, number>();
       if (!lags.has(topic) && ++pairs > this.#limits.seriesMax) break;
       groups.set(key, lags);
-      lags.set(topic, (lags.get(topic) ?? 0) + lagIn(topic, partition, offset));
+      lags.set(topic, (lags.get(topic) ?? 0) + measureLag({ topic, partition, offset }).lag);
     }
     return groups;
   }
@@ -184,12 +184,6 @@ function extend(known: LagSeries | undefined, topic: Topic, sample: LagSample): 
   const samples = [...(known?.samples.slice(1 - SAMPLES_MAX) ?? []), sample];
   const laggingSinceMs = sample.lag === 0 ? undefined : (known?.laggingSinceMs ?? sample.atMs);
   return { topic, laggingSinceMs, samples };
-}
-
-// Without an offset the whole partition is unread.
-function lagIn({ stored }: Topic, partition: number, offset: number): number {
-  const { logStart = 0, durableEnd = 0 } = stored.partitions[partition] ?? {};
-  return Math.max(0, durableEnd - (offset < 0 ? logStart : offset));
 }
 
 function keyOf(tenant: Tenant, group: string): string {

@@ -7,7 +7,7 @@ import type { PartitionView } from "@platform/log";
 import { SAMPLE_MS, type Activity } from "../activity/activity.ts";
 import { GROUP_STATES, type GroupDescription } from "../consumer-group/index.ts";
 import type { SharedSubscriptions } from "../dispatch/shared-subscriptions.ts";
-import { GROUP_KINDS, type Offsets } from "../store/offsets.ts";
+import { GROUP_KINDS, measureLag, type Offsets } from "../store/offsets.ts";
 import type { Store } from "../store/store.ts";
 import type { Tenant } from "../topic/name.ts";
 import type { Topics } from "../topic/topics.ts";
@@ -182,13 +182,13 @@ function describeGroup(options: GroupRoutesOptions, caller: Caller, name: string
       0,
     ),
     offsets: rows.map(({ topic, partition, offset, committedAt }) => {
-      const { logStart = 0, durableEnd = 0 } = topic.stored.partitions[partition] ?? {};
+      const { lag, latest } = measureLag({ topic, partition, offset });
       return {
         topic: topic.name,
         partition,
         committed_offset: offset,
-        latest_offset: durableEnd,
-        lag: Math.max(0, durableEnd - (offset < 0 ? logStart : offset)),
+        latest_offset: latest,
+        lag,
         committed_at: new Date(committedAt).toISOString(),
       };
     }),

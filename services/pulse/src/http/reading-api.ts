@@ -4,7 +4,7 @@ import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
 import type { SharedSubscriptions } from "../dispatch/shared-subscriptions.ts";
 import { formatMessage, messageAnswer, toMessage, type Message } from "../message/message.ts";
-import type { Offsets, StoredOffset } from "../store/offsets.ts";
+import { measureLag, type Offsets, type StoredOffset } from "../store/offsets.ts";
 import { readRecords } from "../store/read-records.ts";
 import type { Store } from "../store/store.ts";
 import type { Tenant } from "../topic/name.ts";
@@ -229,16 +229,16 @@ function listAllLag(offsets: Offsets, only: string | undefined) {
   return rows;
 }
 
-function describeLag(group: string, { topic, partition, offset }: StoredOffset) {
-  const { logStart = 0, durableEnd: latest = 0 } = topic.stored.partitions[partition] ?? {};
+function describeLag(group: string, stored: StoredOffset) {
+  const { topic, partition, offset } = stored;
+  const { lag, latest } = measureLag(stored);
   return {
     group,
     topic: topic.name,
     partition,
     committed_offset: offset,
     latest_offset: latest,
-    // Without an offset the whole partition is unread.
-    lag: Math.max(0, latest - (offset < 0 ? logStart : offset)),
+    lag,
   };
 }
 

@@ -9,7 +9,7 @@ import type { Backlog } from "../dispatch/backlog.ts";
 import type { SharedSubscriptions } from "../dispatch/shared-subscriptions.ts";
 import type { Subscriptions } from "../dispatch/subscription.ts";
 import type { Schemas } from "../schema/schemas.ts";
-import type { Offsets } from "../store/offsets.ts";
+import { measureLag, type Offsets } from "../store/offsets.ts";
 import type { Tenant } from "../topic/name.ts";
 import { coversAny, type Rights } from "../topic/rights.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
@@ -148,7 +148,7 @@ function* listGroups(sources: MetadataSources, viewer: Viewer) {
       for (const stored of offsets.list(tenant, name)) {
         if (!viewer.rights.covers("subscribe", stored.topic.name)) continue;
         topics.add(stored.topic);
-        lag += measureLag(stored);
+        lag += measureLag(stored).lag;
       }
       // Groups of topics that the caller may not read are not shown.
       if (topics.size === 0 && !viewer.isOperator) continue;
@@ -166,9 +166,9 @@ function* listOffsets(sources: MetadataSources, viewer: Viewer) {
       for (const stored of offsets.list(tenant, name)) {
         const { topic, partition, offset, committedAt } = stored;
         if (!viewer.rights.covers("subscribe", topic.name)) continue;
-        const end = topic.stored.partitions[partition]?.durableEnd ?? 0;
+        const { lag, latest } = measureLag(stored);
         const at = new Date(committedAt).toISOString();
-        yield [tenant, [name, topic.name, partition, offset, end, measureLag(stored), at]] as const;
+        yield [tenant, [name, topic.name, partition, offset, latest, lag, at]] as const;
       }
     }
   }
@@ -229,20 +229,6 @@ function* listRules({ topicRules }: MetadataSources): Generator<Row> {
 function listTenants({ topics }: MetadataSources, { tenant }: Viewer): Iterable<Tenant> {
   if (tenant !== undefined) return [tenant];
   return new Set([...topics.all()].map((topic) => topic.tenant));
-}
-
-// Without an offset everything from the start is left.
-function measureLag({
-  topic,
-  partition,
-  offset,
-}: {
-  topic: Topic;
-  partition: number;
-  offset: number;
-}): number {
-  const { logStart = 0, durableEnd = 0 } = topic.stored.partitions[partition] ?? {};
-  return Math.max(0, durableEnd - (offset < 0 ? logStart : offset));
 }
 
 async function* withTenants(rows: TenantRows, isForAll: boolean): AsyncGenerator<Row> {

@@ -40,6 +40,17 @@ export interface OffsetCommit {
 /** A committed offset with its topic and partition. */
 export type StoredOffset = CommittedOffset & { topic: Topic; partition: number };
 
+/** Messages that a group has not read in a partition, and its end; without an offset all of them. */
+export function measureLag({
+  topic,
+  partition,
+  offset,
+}: Pick<StoredOffset, "topic" | "partition" | "offset">): { lag: number; latest: number } {
+  const { logStart = 0, durableEnd = 0 } = topic.stored.partitions[partition] ?? {};
+  const lag = Math.max(0, durableEnd - (offset < 0 ? logStart : offset));
+  return { lag, latest: durableEnd };
+}
+
 /** Limits of `Offsets`. */
 export interface OffsetLimits {
   groupsPerTenantMax: number;
