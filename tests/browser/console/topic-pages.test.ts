@@ -400,6 +400,19 @@ test("metadata is asked by SQL, and what is wrong is said", { skip: chromiumSkip
   await checkPage(console, "refused query");
   await page.getByRole("button", { name: "Groups that lag" }).click();
   await page.getByText("No rows").waitFor();
+  // The page's list of tables is that of the broker.
+  const tables = page.locator(".query-tables > div");
+  assert.equal(await tables.count(), 10);
+  for (const table of await tables.all()) {
+    const name = await table.locator("dt").innerText();
+    const sql = `select ${await table.locator("dd").innerText()} from ${name}`;
+    const { status, body } = await roomy.post("/api/v1/sqlite/query", { sql });
+    assert.equal(status, 200, JSON.stringify(body));
+    const { body: all } = await roomy.post("/api/v1/sqlite/query", {
+      sql: `select * from ${name}`,
+    });
+    assert.deepEqual(body.columns, all.columns, name);
+  }
 });
 
 test(
