@@ -279,6 +279,17 @@ const KEYS = {
     description: "Key for embedding_url.",
     secret: true,
   }),
+  ask_url: key(z.url({ protocol: /^https?$/ }).optional(), {
+    description:
+      "Chat endpoint with OpenAI's API, such as https://api.openai.com/v1: reads plain questions (GET ?ask=). It is sent the question and the names of the fields, no key and no metadata. Default: the built-in grammar, which also answers when the endpoint fails.",
+  }),
+  ask_model: key(z.string().min(1).max(256).default("gpt-4o-mini"), {
+    description: "Model of ask_url.",
+  }),
+  ask_key: key(z.string().min(1).max(4_096).optional(), {
+    description: "Key for ask_url.",
+    secret: true,
+  }),
   enable_audit: key(z.boolean().default(true), {
     description: "Writes an access log to the bucket system-access-logs.",
   }),

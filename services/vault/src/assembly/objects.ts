@@ -24,7 +24,7 @@ import { RequestMemory } from "../s3/request-memory.ts";
 import { createAskCounter } from "../search/search-metrics.ts";
 import { TimestampFormatter } from "../s3/wire/timestamp.ts";
 import type { Callers } from "./callers.ts";
-import { openMetadataQuestions, openVectorQuestions } from "./search.ts";
+import { openAskEndpoint, openMetadataQuestions, openVectorQuestions } from "./search.ts";
 import { openSelect } from "./select.ts";
 import type { EventDelivery } from "./delivery.ts";
 import type { Storage } from "./storage.ts";
@@ -82,6 +82,7 @@ export async function openObjects(
     metadata: openMetadataQuestions(config, service, storage),
     vectors: openVectorQuestions(config, service),
     countAsk: createAskCounter(service.metrics),
+    askEndpoint: openAskEndpoint(config, service),
     embedsByModel: config.embedding_url !== undefined,
     webIdentity: callers.webIdentity,
   };

@@ -2,7 +2,8 @@
 import type { Service } from "@platform/chassis";
 import type { VaultConfig } from "../config.ts";
 import { MetadataQuestions } from "../search/metadata-questions.ts";
-import { createSqlObserver, createVectorObserver } from "../search/search-metrics.ts";
+import { AskEndpoint } from "../search/ask/endpoint.ts";
+import { createAskFailureCounter, createSqlObserver, createVectorObserver } from "../search/search-metrics.ts";
 import { VectorQuestions } from "../search/vector-questions.ts";
 import type { Storage } from "./storage.ts";
 
@@ -33,4 +34,18 @@ export function openVectorQuestions(
   });
   lifecycle.onDrain("searches of vectors", () => questions.close());
   return questions;
+}
+
+/** The endpoint that reads plain questions; `undefined` if none is configured. */
+export function openAskEndpoint(
+  { ask_url: url, ask_model: model, ask_key: key }: VaultConfig,
+  { clock, log, metrics }: Service,
+): AskEndpoint | undefined {
+  if (url === undefined) return undefined;
+  const countFailure = createAskFailureCounter(metrics);
+  const onFailed = (error: unknown): void => {
+    countFailure();
+    log.warn("the grammar answers a question that the endpoint did not interpret", { error });
+  };
+  return new AskEndpoint({ endpoint: { url, model, key }, clock, onFailed });
 }

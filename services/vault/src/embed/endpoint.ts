@@ -1,18 +1,12 @@
 // Embeddings of an endpoint with OpenAI's API: POST {url}/embeddings, in batches.
 import { DIMENSION_MAX, type Embedder, encodeVector, RefusedTextError } from "../model/vector.ts";
+import { type ModelEndpoint, requestModel } from "./model-request.ts";
 
 const BATCH_MAX = 64;
 /** Time in which texts gather. */
 const GATHER_MS = 20;
 const TIMEOUT_MS = 60_000;
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
-
-/** Options of {@link EndpointEmbedder}. */
-export interface EndpointEmbedderOptions {
-  readonly url: string;
-  readonly model: string;
-  readonly key: string | undefined;
-}
 
 interface Waiter {
   readonly text: string;
@@ -23,12 +17,12 @@ interface Waiter {
 
 /** Requests embeddings. Texts that arrive together are one request. */
 export class EndpointEmbedder implements Embedder {
-  readonly #options: EndpointEmbedderOptions;
+  readonly #endpoint: ModelEndpoint;
   readonly #waiting: Waiter[] = [];
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(options: EndpointEmbedderOptions) {
-    this.#options = options;
+  constructor(endpoint: ModelEndpoint) {
+    this.#endpoint = endpoint;
   }
 
   embed(text: string, dimension: number): Promise<Uint8Array> {
@@ -52,27 +46,17 @@ export class EndpointEmbedder implements Embedder {
   }
 
   async #request(batch: readonly Waiter[]): Promise<void> {
-    const { url, model, key } = this.#options;
-    const response = await fetch(`${url.replace(/\/$/, "")}/embeddings`, {
-      method: "POST",
-      headers: {
-        "content-type": "application/json",
-        ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
-      },
-      body: JSON.stringify({
-        model,
-        input: batch.map(({ text }) => text),
-        encoding_format: "float",
-      }),
-      redirect: "error",
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    });
-    const body = await readBody(response);
-    if ([400, 413, 422].includes(response.status)) {
-      throw new RefusedTextError(`the endpoint answers ${response.status}`);
+    const { status, text } = await requestModel(
+      this.#endpoint,
+      "/embeddings",
+      { input: batch.map((waiter) => waiter.text), encoding_format: "float" },
+      { timeoutMs: TIMEOUT_MS, answerBytesMax: ANSWER_BYTES_MAX },
+    );
+    if ([400, 413, 422].includes(status)) {
+      throw new RefusedTextError(`the endpoint answers ${status}`);
     }
-    if (!response.ok) throw new Error(`the endpoint answers ${response.status}`);
-    const vectors = readVectors(body, batch.length);
+    if (status < 200 || status > 299) throw new Error(`the endpoint answers ${status}`);
+    const vectors = readVectors(text, batch.length);
     for (const [index, { dimension, resolve, reject }] of batch.entries()) {
       const vector = vectors[index]!;
       if (vector.length === dimension) resolve(encodeVector(vector));
@@ -82,17 +66,6 @@ export class EndpointEmbedder implements Embedder {
       }
     }
   }
-}
-
-async function readBody(response: Response): Promise<string> {
-  const pieces: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const piece of response.body ?? []) {
-    bytes += piece.length;
-    if (bytes > ANSWER_BYTES_MAX) throw new Error("the answer of the endpoint is too long");
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces).toString();
 }
 
 // {"data": [{"index": 0, "embedding": [0.1, …]}, …]}

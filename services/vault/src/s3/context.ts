@@ -18,6 +18,7 @@ import type { Actor } from "../model/event.ts";
 import type { KnownAttributes } from "../model/object.ts";
 import { S3Error } from "../model/s3-error.ts";
 import type { Store } from "../object-store.ts";
+import type { AskEndpoint } from "../search/ask/endpoint.ts";
 import type { MetadataQuestions } from "../search/metadata-questions.ts";
 import type { createAskCounter } from "../search/search-metrics.ts";
 import type { VectorQuestions } from "../search/vector-questions.ts";
@@ -58,6 +59,8 @@ export interface ObjectApi {
   readonly metadata: MetadataQuestions;
   /** Counts a question in plain words. */
   readonly countAsk: ReturnType<typeof createAskCounter>;
+  /** Interprets plain questions before the grammar, if it is configured. */
+  readonly askEndpoint: AskEndpoint | undefined;
   /** True if an endpoint computes vectors, false for the lexical embedding. */
   readonly embedsByModel: boolean;
   /** Answers searches of vectors. */

@@ -66,6 +66,18 @@ export function createAskCounter(
   return (outcome) => requests.with({ outcome }).add();
 }
 
+/** Registers the metric of an endpoint for plain questions. Returns the function that counts its failures. */
+export function createAskFailureCounter(registry: MetricRegistry): () => void {
+  const failures = registry
+    .counter({
+      name: "platform_vault_ask_endpoint_failures_total",
+      help: "Plain questions that the grammar answered because the configured endpoint failed or its filters were refused.",
+      labels: [],
+    })
+    .with({});
+  return () => failures.add();
+}
+
 function gauge(name: string, help: string, value: number) {
   return { type: "gauge" as const, name, help, samples: [{ labels: [], value }] };
 }

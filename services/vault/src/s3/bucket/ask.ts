@@ -39,11 +39,13 @@ async function answerQuestion(context: OperationContext): Promise<S3Answer> {
     );
   }
   const signal = context.request.watchClient();
-  const found = interpretQuestion(question, api.clock.now());
+  const asked = await api.askEndpoint?.interpret(question);
+  const by = asked === undefined ? "grammar" : "model";
+  const found = asked ?? interpretQuestion(question, api.clock.now());
   const { similar } = found;
   const byVector =
     similar === undefined ? undefined : await findSimilar(context, found, similar, signal);
-  if (byVector !== undefined) return answerJson(describe(question, found, byVector));
+  if (byVector !== undefined) return answerJson(describe(question, by, found, byVector));
   // Without a vector, what is like an object has a similar name.
   const meant = similar === undefined ? found : { ...found, text: joinTexts(similar, found.text) };
   const { sql, parameters } = writeStatement(meant);
@@ -57,15 +59,16 @@ async function answerQuestion(context: OperationContext): Promise<S3Answer> {
     },
     signal,
   );
-  return answerJson(describe(question, meant, readAnswer(meant, rows)));
+  return answerJson(describe(question, by, meant, readAnswer(meant, rows)));
 }
 
 function describe(
   question: string,
+  by: "grammar" | "model",
   interpreted: Interpretation,
   answer: AskAnswer | object,
 ): object {
-  return { query: question, interpreted: { by: "grammar", ...interpreted }, ...answer };
+  return { query: question, interpreted: { by, ...interpreted }, ...answer };
 }
 
 function joinTexts(similar: string, text: string | undefined): string {

@@ -47,6 +47,11 @@ const VIEW_COLUMNS: FilterColumns = {
   extension: "extension",
 };
 
+/** Throws the S3Error of filters that cannot be compiled. */
+export function checkFilters({ filters }: Interpretation): void {
+  compileFilter(filters, VIEW_COLUMNS);
+}
+
 /** Writes the statement of a meaning. Throws the S3Error of its filters. */
 export function writeStatement({
   filters,
