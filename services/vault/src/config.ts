@@ -264,7 +264,7 @@ const KEYS = {
       .default(512 * MIB),
     {
       description:
-        "Memory for vectors of the buckets that were searched last, one byte for each number. Vectors that do not fit are read from the index, which is slower.",
+        "Memory for vectors of the buckets that were searched last, one byte for each number, four for exact searches. Vectors that do not fit are read from the index, which is slower.",
       unit: "bytes",
     },
   ),

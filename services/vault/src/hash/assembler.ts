@@ -208,6 +208,9 @@ export const v128 = {
   extendHigh8: (a: Code): Code => [...a, ...simd(0x88)],
   /** Products of eight signed 16-bit lanes, of which neighbours are added. */
   dot16: (a: Code, b: Code): Code => [...a, ...b, ...simd(0xba)],
+  /** Four 32-bit floating-point lanes. */
+  addFloats: (a: Code, b: Code): Code => [...a, ...b, ...simd(0xe4)],
+  mulFloats: (a: Code, b: Code): Code => [...a, ...b, ...simd(0xe6)],
 };
 
 function simd(instruction: number): Code {

@@ -3,7 +3,8 @@ import { DIMENSION_MAX } from "../model/vector.ts";
 import { buildVectorModule, LANE_NUMBERS, type VectorFunctions } from "./vector-kernel.ts";
 
 const PAGE_BYTES = 65_536;
-const QUERY_BYTES = 2 * DIMENSION_MAX;
+/** Of 32-bit numbers. */
+const QUERY_BYTES = 4 * DIMENSION_MAX;
 /** Rows of one call; each has four partial sums. */
 const ROWS_PER_CALL = 2_048;
 const OUT_BYTES = 16 * ROWS_PER_CALL;
@@ -45,29 +46,44 @@ export class VectorArena {
     return BLOCKS_AT + block * this.blockBytes;
   }
 
-  /** The numbers of a row. */
-  viewRow(address: number, numbers: number): Int8Array {
+  /** Integers of a row. */
+  viewIntegers(address: number, numbers: number): Int8Array {
     return new Int8Array(this.#memory.buffer, address, numbers);
   }
 
-  /** The numbers of the query. */
-  viewQuery(numbers: number): Int16Array {
+  /** Floating-point numbers of a row, or at address 0 of the query. */
+  viewFloats(address: number, numbers: number): Float32Array {
+    return new Float32Array(this.#memory.buffer, address, numbers);
+  }
+
+  /** Integers of the query. */
+  viewIntegerQuery(numbers: number): Int16Array {
     return new Int16Array(this.#memory.buffer, 0, numbers);
   }
 
-  /** Calls `use` with the scalar product of the query and each row at the start of a block. */
-  multiply(
-    block: number,
-    stride: number,
-    rows: number,
-    use: (row: number, product: number) => void,
-  ): void {
+  /** Calls `use` with the scalar product of the query and each row at the start of a block; rows have `stride` integers. */
+  multiplyIntegers(block: number, stride: number, rows: number, use: UseProduct): void {
     const sums = new Int32Array(this.#memory.buffer, QUERY_BYTES, 4 * ROWS_PER_CALL);
+    this.#multiply("multiplyIntegers", sums, { block, stride, rows, rowBytes: stride }, use);
+  }
+
+  /** The same for floating-point numbers. */
+  multiplyFloats(block: number, stride: number, rows: number, use: UseProduct): void {
+    const sums = new Float32Array(this.#memory.buffer, QUERY_BYTES, 4 * ROWS_PER_CALL);
+    this.#multiply("multiplyFloats", sums, { block, stride, rows, rowBytes: 4 * stride }, use);
+  }
+
+  #multiply(
+    name: keyof VectorFunctions,
+    sums: Int32Array | Float32Array,
+    { block, stride, rows, rowBytes }: Record<"block" | "stride" | "rows" | "rowBytes", number>,
+    use: UseProduct,
+  ): void {
     const address = this.locateBlock(block);
     for (let first = 0; first < rows; first += ROWS_PER_CALL) {
       const count = Math.min(ROWS_PER_CALL, rows - first);
       const steps = stride / LANE_NUMBERS;
-      this.#functions.multiply(0, address + first * stride, steps, count, QUERY_BYTES);
+      this.#functions[name](0, address + first * rowBytes, steps, count, QUERY_BYTES);
       for (let row = 0; row < count; row += 1) {
         const at = 4 * row;
         use(first + row, sums[at]! + sums[at + 1]! + sums[at + 2]! + sums[at + 3]!);
@@ -75,3 +91,5 @@ export class VectorArena {
     }
   }
 }
+
+type UseProduct = (row: number, product: number) => void;

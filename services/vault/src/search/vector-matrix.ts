@@ -1,15 +1,13 @@
-// The vectors of a bucket as 8-bit integers, for finding candidates by one pass over memory.
+// The vectors of a bucket, for finding candidates by one pass over memory.
 //
-// Each row is centred (cosine: after it was normalized) and scaled, r ≈ scale × integers, and its rounding error |r − r̂| is
+// Each row is centred (cosine: after it was normalized) and scaled, r ≈ scale × numbers, and its rounding error |r − r̂| is
 // known. So the distance to a query has a lower bound, and rows that are visited by ascending bounds need be visited only until
 // the next bound exceeds the k-th distance found: the result is that of an exact search.
 import { decodeVector, type VectorMetric } from "../model/vector.ts";
+import type { RowForm, StoredNumbers } from "./row-form.ts";
 import type { VectorArena } from "./vector-arena.ts";
 import { LANE_NUMBERS } from "./vector-kernel.ts";
 
-const ROW_MAX = 127;
-/** Partial sums of 4 096 products stay below 2³¹. */
-const QUERY_MAX = 16_383;
 /** Of the arithmetic, relative to the lengths of the vectors. */
 const SLACK = 1e-6;
 const CAPACITY_MIN = 1_024;
@@ -19,6 +17,9 @@ export class VectorMatrix {
   readonly dimension: number;
   readonly metric: VectorMetric;
   readonly #arena: VectorArena;
+  readonly #form: RowForm;
+  /** Relative error of a scalar product in memory. */
+  readonly #slack: number;
   readonly #center: Float64Array;
   readonly #stride: number;
   readonly #blocks: number[] = [];
@@ -34,13 +35,15 @@ export class VectorMatrix {
   usedAt = 0;
 
   /** `center` is near the mean of the vectors, which are normalized first if the metric is `cosine`. */
-  constructor(arena: VectorArena, metric: VectorMetric, center: Float64Array) {
+  constructor(arena: VectorArena, form: RowForm, metric: VectorMetric, center: Float64Array) {
     this.#arena = arena;
+    this.#form = form;
+    this.#slack = form.slack(center.length);
     this.metric = metric;
     this.dimension = center.length;
     this.#center = center;
     this.#stride = Math.ceil(this.dimension / LANE_NUMBERS) * LANE_NUMBERS;
-    this.#rowsPerBlock = Math.floor(arena.blockBytes / this.#stride);
+    this.#rowsPerBlock = Math.floor(arena.blockBytes / (this.#stride * form.bytes));
   }
 
   get rows(): number {
@@ -67,28 +70,12 @@ export class VectorMatrix {
     }
     this.#reserve(index + 1);
     const values = prepare(data, this.metric);
-    let largest = 0;
-    for (let at = 0; at < values.length; at += 1) {
-      values[at]! -= this.#center[at]!;
-      largest = Math.max(largest, Math.abs(values[at]!));
-    }
-    const scale = largest / ROW_MAX;
-    const inverse = scale === 0 ? 0 : 1 / scale;
-    const target = this.#arena.viewRow(this.#locate(index), this.#stride);
-    let error = 0;
-    let length = 0;
-    for (let at = 0; at < values.length; at += 1) {
-      const integer = Math.floor(values[at]! * inverse + 0.5);
-      target[at] = integer;
-      const rest = values[at]! - integer * scale;
-      error += rest * rest;
-      length += integer * integer;
-    }
-    target.fill(0, values.length);
+    for (let at = 0; at < values.length; at += 1) values[at]! -= this.#center[at]!;
+    const stored = this.#form.writeRow(this.#arena, this.#locate(index), this.#stride, values);
     this.#ids[index] = id;
-    this.#scales[index] = scale;
-    this.#lengths[index] = Math.sqrt(length) * scale;
-    this.#errors[index] = Math.sqrt(error) * (1 + SLACK);
+    this.#scales[index] = stored.scale;
+    this.#lengths[index] = stored.length;
+    this.#errors[index] = stored.error * (1 + SLACK);
     this.#gone[index] = 0;
     this.#rows += 1;
     return true;
@@ -138,13 +125,13 @@ export class VectorMatrix {
 
   // Infinity for rows that are not searched.
   #computeBounds(vector: Float32Array, wanted: Float64Array | undefined): Float64Array {
-    const query = this.#quantizeQuery(vector);
+    const query = this.#writeQuery(vector);
     const bounds = new Float64Array(this.#rows);
     for (const [number, block] of this.#blocks.entries()) {
       const first = number * this.#rowsPerBlock;
       const rows = Math.min(this.#rowsPerBlock, this.#rows - first);
       if (rows <= 0) break;
-      this.#arena.multiply(block, this.#stride, rows, (index, product) => {
+      this.#form.multiply(this.#arena, block, this.#stride, rows, (index, product) => {
         const row = first + index;
         bounds[row] = this.#bound(query, row, product);
       });
@@ -156,49 +143,39 @@ export class VectorMatrix {
     return bounds;
   }
 
-  #bound(query: QuantizedQuery, row: number, product: number): number {
+  #bound(query: StoredQuery, row: number, product: number): number {
     const scalar = product * query.scale * this.#scales[row]!;
     const length = this.#lengths[row]!;
     const error = this.#errors[row]!;
+    const rounding = this.#slack * length * query.length;
     if (this.metric === "dot") {
-      const slack = query.length * error + length * query.error;
+      const slack = query.length * error + length * query.error + rounding;
       return (
         query.offset - scalar - slack - SLACK * (query.length * length + Math.abs(query.offset))
       );
     }
-    const square = length * length + query.length * query.length - 2 * scalar;
+    const square = length * length + query.length * query.length - 2 * (scalar + rounding);
     const distance = Math.sqrt(Math.max(0, square));
     const bound = distance - error - query.error - SLACK * (length + query.length);
     if (this.metric === "euclidean") return bound;
     return bound <= 0 ? 0 : (bound * bound) / 2;
   }
 
-  #quantizeQuery(vector: Float32Array): QuantizedQuery {
+  #writeQuery(vector: Float32Array): StoredQuery {
     const values = normalize(new Float64Array(vector), this.metric);
     let offset = 0;
     for (let at = 0; at < values.length; at += 1) {
       if (this.metric === "dot") offset -= values[at]! * this.#center[at]!;
       else values[at]! -= this.#center[at]!;
     }
-    let largest = 0;
-    for (const value of values) largest = Math.max(largest, Math.abs(value));
-    const scale = largest / QUERY_MAX;
-    const target = this.#arena.viewQuery(this.#stride);
-    target.fill(0);
-    let error = 0;
-    let length = 0;
-    for (const [at, value] of values.entries()) {
-      const integer = scale === 0 ? 0 : Math.round(value / scale);
-      target[at] = integer;
-      error += (value - integer * scale) ** 2;
-      length += integer * integer;
-    }
-    return { scale, offset, length: Math.sqrt(length) * scale, error: Math.sqrt(error) };
+    return { ...this.#form.writeQuery(this.#arena, this.#stride, values), offset };
   }
 
   #locate(row: number): number {
     const block = this.#blocks[Math.floor(row / this.#rowsPerBlock)]!;
-    return this.#arena.locateBlock(block) + (row % this.#rowsPerBlock) * this.#stride;
+    return (
+      this.#arena.locateBlock(block) + (row % this.#rowsPerBlock) * this.#stride * this.#form.bytes
+    );
   }
 
   #reserve(rows: number): void {
@@ -212,12 +189,9 @@ export class VectorMatrix {
   }
 }
 
-interface QuantizedQuery {
-  readonly scale: number;
+interface StoredQuery extends StoredNumbers {
   /** Added to distances of the metric `dot`, for the center. */
   readonly offset: number;
-  readonly length: number;
-  readonly error: number;
 }
 
 /** The numbers of a stored vector, normalized if the metric is `cosine`. */

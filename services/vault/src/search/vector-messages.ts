@@ -16,7 +16,7 @@ export interface VectorQuestion {
   /** Not among the results. */
   readonly exceptKey: string | undefined;
   readonly includesVectors: boolean;
-  /** Ranks all vectors instead of candidates. */
+  /** Finds candidates among numbers of 32 bits instead of 8. */
   readonly isExact: boolean;
 }
 

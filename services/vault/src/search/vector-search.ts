@@ -3,6 +3,7 @@ import type { IndexConnection } from "../index/schema.ts";
 import { damagedRow, matchesSeal, sealVector } from "../index/seal.ts";
 import { decodeVector } from "../model/vector.ts";
 import type { FilterColumns } from "./filter.ts";
+import { FLOATS, INTEGERS, type RowForm } from "./row-form.ts";
 import { VectorArena } from "./vector-arena.ts";
 import { measureDistance, prepare, VectorMatrix } from "./vector-matrix.ts";
 import type { VectorAnswer, VectorMatch, VectorQuestion } from "./vector-messages.ts";
@@ -30,6 +31,8 @@ const CANDIDATES_MIN = 50;
 const FEW = 500;
 /** Share of rows without a vector at which a matrix is made again. */
 const GONE_SHARE_MAX = 0.25;
+/** Share of the memory for the vectors of a bucket that is searched exactly. */
+const EXACT_SHARE_MAX = 0.5;
 const LIVE = "c.bucket = v.bucket and c.key = v.key and c.version = v.version";
 const COLUMNS =
   "v.id, v.bucket, v.key, v.version, v.data, v.seal, coalesce(c.tags, '{}') as tags, " +
@@ -49,12 +52,14 @@ interface FoundRow {
 /** Searches with the matrices of the buckets that were asked last. */
 export class VectorSearch {
   readonly #arena: VectorArena;
-  /** By the number of the bucket. */
-  readonly #matrices = new Map<number, VectorMatrix>();
+  readonly #memoryBytes: number;
+  /** By form and bucket. */
+  readonly #matrices = new Map<string, VectorMatrix>();
   #questions = 0;
 
   /** Matrices take up to `memoryBytes`; vectors that do not fit are read from the index. */
   constructor(memoryBytes: number) {
+    this.#memoryBytes = memoryBytes;
     this.#arena = new VectorArena(memoryBytes);
   }
 
@@ -62,13 +67,14 @@ export class VectorSearch {
   search(connection: IndexConnection, question: VectorQuestion): VectorAnswer {
     const wanted = question.condition === undefined ? undefined : findIds(connection, question);
     const ranking = new Ranking(question);
-    const isSmall = wanted !== undefined && wanted.length <= FEW;
-    if (question.isExact || isSmall) {
+    const total = countVectors(connection, question.bucket);
+    const form = this.#chooseForm(question, wanted?.length, total);
+    if (form === undefined) {
       if (wanted === undefined) rankAfter(connection, question, 0, ranking);
       else rankIds(connection, wanted, ranking);
-      return ranking.finish(wanted?.length ?? countVectors(connection, question.bucket));
+      return ranking.finish(wanted?.length ?? total);
     }
-    const matrix = this.#load(connection, question);
+    const matrix = this.#load(connection, question, form);
     const batch = Math.max(CANDIDATES_MIN, CANDIDATES_PER_RESULT * question.k);
     matrix.search(question.vector, wanted, batch, (ids, nextBound) => {
       for (const id of rankIds(connection, ids, ranking)) {
@@ -84,7 +90,7 @@ export class VectorSearch {
         wanted.filter((id) => id > lastId),
         ranking,
       );
-    return ranking.finish(wanted?.length ?? countVectors(connection, question.bucket));
+    return ranking.finish(wanted?.length ?? total);
   }
 
   /** Forgets all matrices: another copy of the index is read. */
@@ -93,9 +99,27 @@ export class VectorSearch {
     this.#matrices.clear();
   }
 
+  // Undefined: the vectors are read from the index.
+  #chooseForm(
+    { isExact, index }: VectorQuestion,
+    wanted: number | undefined,
+    total: number,
+  ): RowForm | undefined {
+    if (wanted !== undefined && wanted <= FEW) return undefined;
+    if (!isExact) return INTEGERS;
+    // Exact searches of one bucket do not take the memory of all others.
+    const bytes = total * index.dimension * FLOATS.bytes;
+    return bytes <= this.#memoryBytes * EXACT_SHARE_MAX ? FLOATS : undefined;
+  }
+
   // Up to date, unless the memory is full: vectors after its last one are read from the index.
-  #load(connection: IndexConnection, { bucket, index }: VectorQuestion): VectorMatrix {
-    let matrix = this.#matrices.get(bucket);
+  #load(
+    connection: IndexConnection,
+    { bucket, index }: VectorQuestion,
+    form: RowForm,
+  ): VectorMatrix {
+    const name = `${form.bytes} ${bucket}`;
+    let matrix = this.#matrices.get(name);
     const isStale =
       matrix !== undefined &&
       (matrix.dimension !== index.dimension ||
@@ -104,8 +128,8 @@ export class VectorSearch {
     if (isStale || matrix === undefined) {
       matrix?.release();
       const center = computeCenter(connection, bucket, index);
-      matrix = new VectorMatrix(this.#arena, index.metric, center);
-      this.#matrices.set(bucket, matrix);
+      matrix = new VectorMatrix(this.#arena, form, index.metric, center);
+      this.#matrices.set(name, matrix);
     }
     this.#questions += 1;
     matrix.usedAt = this.#questions;
@@ -120,7 +144,7 @@ export class VectorSearch {
   }
 
   #forgetOldest(except: VectorMatrix): boolean {
-    let oldest: [number, VectorMatrix] | undefined;
+    let oldest: [string, VectorMatrix] | undefined;
     for (const entry of this.#matrices) {
       const [, matrix] = entry;
       if (matrix === except || matrix.rows === 0) continue;

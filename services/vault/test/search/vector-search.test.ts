@@ -21,6 +21,8 @@ const DIMENSION = COUNT > 10_000 ? 384 : 40;
 const SEED = 36;
 const K = 10;
 const MIB = 1024 * 1024;
+/** So little that exact searches read all vectors from the index. */
+const NO_MEMORY = 300_000;
 
 type Make = () => number[];
 
@@ -136,13 +138,16 @@ for (const kind of ["uniform", "clustered", "nearly equal", "of wild scale", "wi
     const keys = Array.from({ length: COUNT }, () => rig.add(make()));
     for (const metric of VECTOR_METRICS) {
       const search = new VectorSearch(256 * MIB);
+      const plain = new VectorSearch(NO_MEMORY);
       const compare = (what: string): void => {
         for (let round = 0; round < 5; round += 1) {
           const query = make();
           // Of equal distances, any may be among the results.
           const found = ask(search, rig, metric, query).map(readDistance);
+          const expected = ask(plain, rig, metric, query, { isExact: true }).map(readDistance);
           const exact = ask(search, rig, metric, query, { isExact: true }).map(readDistance);
-          assert.deepEqual(found, exact, `${metric}, ${what}`);
+          assert.deepEqual(found, expected, `${metric}, ${what}`);
+          assert.deepEqual(exact, expected, `${metric}, ${what}, exact`);
           assert.equal(found.length, K);
         }
       };
