@@ -3,6 +3,8 @@ import type { BenchCase } from "../harness/case.ts";
 import { hash } from "./cases/hash.ts";
 import { million } from "./cases/million.ts";
 import { multipart } from "./cases/multipart.ts";
+import { search } from "./cases/search.ts";
+import { select } from "./cases/select.ts";
 import { getLarge, getSmall, listThousand, putLarge, putSmall } from "./cases/throughput.ts";
 
 export const VAULT_CASES: readonly BenchCase[] = [
@@ -14,4 +16,6 @@ export const VAULT_CASES: readonly BenchCase[] = [
   hash,
   million,
   multipart,
+  select,
+  search,
 ];

@@ -4,6 +4,7 @@ import { openStore } from "../../services/vault/src/open-store.ts";
 /** Folders, and keys in each. */
 export const FOLDERS = 1_000;
 const KEYS_PER_FOLDER = 1_000;
+const AUTHORS = 1_000;
 const LANES = 500;
 
 /** `folder-0042/key-0007` */
@@ -11,7 +12,7 @@ export function nameKey(folder: number, key: number): string {
   return `folder-${String(folder).padStart(4, "0")}/key-${String(key).padStart(4, "0")}`;
 }
 
-/** Puts all objects into the bucket `bench`. Resolves to objects per second. */
+/** Puts all objects into the bucket `bench`, each with an author of a thousand in its metadata. Resolves to objects per second. */
 export async function fillMillion(dataDir: string): Promise<number> {
   const store = await openStore({ dataDir });
   const owner = { id: "bench", displayName: "bench" };
@@ -27,6 +28,7 @@ export async function fillMillion(dataDir: string): Promise<number> {
         key,
         contentLength: body.length,
         owner,
+        metadata: { author: `author-${number % AUTHORS}` },
       });
       await upload.write(body);
       await upload.commit();

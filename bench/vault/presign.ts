@@ -37,7 +37,7 @@ export function createPresigner(
     };
     const canonicalQuery = Object.keys(parameters)
       .sort()
-      .map((name) => `${encodeURIComponent(name)}=${encodeURIComponent(parameters[name]!)}`)
+      .map((name) => `${encode(name)}=${encode(parameters[name]!)}`)
       .join("&");
     const canonical = `${method}\n${path}\n${canonicalQuery}\nhost:${host}\n\nhost\nUNSIGNED-PAYLOAD`;
     const digest = createHash("sha256").update(canonical).digest("hex");
@@ -46,4 +46,12 @@ export function createPresigner(
       .digest("hex");
     return `${path}?${canonicalQuery}&X-Amz-Signature=${signature}`;
   };
+}
+
+// Signature Version 4 encodes these characters as well.
+function encode(text: string): string {
+  return encodeURIComponent(text).replaceAll(
+    /[!'()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
 }

@@ -8,6 +8,8 @@ import { findBin, findRuntime, type Build } from "../../harness/build.ts";
 import { CREDENTIALS } from "../presign.ts";
 import type { ObjectStore } from "./store.ts";
 
+const MASTER_KEY = Buffer.alloc(32, "bench").toString("base64");
+
 /** Our service on one runtime. */
 export function makePlatformVaultd(build: Build): ObjectStore {
   return {
@@ -34,6 +36,8 @@ export function makePlatformVaultd(build: Build): ObjectStore {
             ADMIN_PORT: `127.0.0.1:${await findFreePort()}`,
             PLATFORM_VAULT_DATA_DIR: join(folder, "data"),
             STORE_ACCESS_KEY_ID: CREDENTIALS.accessKey,
+            // A store that was filled by its own interface has no key yet.
+            PLATFORM_VAULT_MASTER_KEY: MASTER_KEY,
             STORE_SECRET_ACCESS_KEY: CREDENTIALS.secretKey,
             // All requests use one access key, so its rate limit would be measured instead of the store.
             PLATFORM_VAULT_TENANT_RATE: "0",

@@ -45,9 +45,9 @@ export const INTEGERS: RowForm = {
   bytes: 1,
   slack: () => 0,
   writeRow: (arena, address, stride, values) =>
-    writeNumbers(arena.viewIntegers(address, stride), values, ROW_MAX),
+    writeIntegers(arena.viewIntegers(address, stride), values, ROW_MAX),
   writeQuery: (arena, stride, values) =>
-    writeNumbers(arena.viewIntegerQuery(stride), values, QUERY_MAX),
+    writeIntegers(arena.viewIntegerQuery(stride), values, QUERY_MAX),
   multiply: (arena, ...rows) => arena.multiplyIntegers(...rows),
 };
 
@@ -56,27 +56,22 @@ export const FLOATS: RowForm = {
   bytes: 4,
   slack: (dimension) => (dimension + 2) * FLOAT_ROUNDING,
   writeRow: (arena, address, stride, values) =>
-    writeNumbers(arena.viewFloats(address, stride), values, undefined),
-  writeQuery: (arena, stride, values) =>
-    writeNumbers(arena.viewFloats(0, stride), values, undefined),
+    writeFloats(arena.viewFloats(address, stride), values),
+  writeQuery: (arena, stride, values) => writeFloats(arena.viewFloats(0, stride), values),
   multiply: (arena, ...rows) => arena.multiplyFloats(...rows),
 };
 
-// With a largest number, they are integers up to it; without, they are scaled to 1, so that products do not overflow.
-function writeNumbers(
-  target: Int8Array | Int16Array | Float32Array,
+function writeIntegers(
+  target: Int8Array | Int16Array,
   values: Float64Array,
-  numberMax: number | undefined,
+  numberMax: number,
 ): StoredNumbers {
-  let largest = 0;
-  for (const value of values) largest = Math.max(largest, Math.abs(value));
-  const scale = largest / (numberMax ?? 1);
+  const scale = findLargest(values) / numberMax;
   const inverse = scale === 0 ? 0 : 1 / scale;
   let error = 0;
   let length = 0;
   for (let at = 0; at < values.length; at += 1) {
-    const scaled = values[at]! * inverse;
-    const number = numberMax === undefined ? Math.fround(scaled) : Math.floor(scaled + 0.5);
+    const number = Math.floor(values[at]! * inverse + 0.5);
     target[at] = number;
     const rest = values[at]! - number * scale;
     error += rest * rest;
@@ -84,4 +79,30 @@ function writeNumbers(
   }
   target.fill(0, values.length);
   return { scale, length: Math.sqrt(length) * scale, error: Math.sqrt(error) };
+}
+
+// Scaled to 1, so that products do not overflow.
+function writeFloats(target: Float32Array, values: Float64Array): StoredNumbers {
+  const scale = findLargest(values);
+  const inverse = scale === 0 ? 0 : 1 / scale;
+  let error = 0;
+  let length = 0;
+  for (let at = 0; at < values.length; at += 1) {
+    const number = Math.fround(values[at]! * inverse);
+    target[at] = number;
+    const rest = values[at]! - number * scale;
+    error += rest * rest;
+    length += number * number;
+  }
+  target.fill(0, values.length);
+  return { scale, length: Math.sqrt(length) * scale, error: Math.sqrt(error) };
+}
+
+function findLargest(values: Float64Array): number {
+  let largest = 0;
+  for (let at = 0; at < values.length; at += 1) {
+    const size = Math.abs(values[at]!);
+    if (size > largest) largest = size;
+  }
+  return largest;
 }
