@@ -131,3 +131,64 @@ test("any value is found by any path, in pieces of any size", async () => {
     { numRuns: 300 },
   );
 });
+
+test("texts and names are compared by what they mean, not by how they are written", async () => {
+  const MATCHES: [line: string, count: number][] = [
+    ['{"city":"café"}', 1],
+    ['{"city":"caf\\u00e9"}', 1],
+    ['{"ci\\u0074y":"café"}', 1],
+    ['{"CITY":"café"}', 1],
+    ['{"city":"caf\\u0065"}', 0],
+    ['{"city":"cafe"}', 0],
+    ['{"citys":"café"}', 0],
+    ['{"cit":"café"}', 0],
+    ['{"city":["café"]}', 0],
+    ['{"city":null}', 0],
+  ];
+  for (const [line, count] of MATCHES) {
+    const rows = await askRows("SELECT COUNT(*) AS n FROM S3Object s WHERE s.city = 'café'", {
+      data: `${line}\n`,
+      input: LINES,
+    });
+    assert.deepEqual(rows, [{ n: count }], line);
+  }
+  const path = await askRows("SELECT COUNT(*) AS n FROM S3Object s WHERE s.p = 'a\\b'", {
+    data: '{"p":"a\\\\b"}\n{"p":"a\\b"}\n{"p":"a\\u005cb"}\n',
+    input: LINES,
+  });
+  assert.deepEqual(path, [{ n: 2 }]);
+  const kelvin = await askRows("SELECT COUNT(*) AS n FROM S3Object s WHERE s.k = 1", {
+    data: '{"k":1}\n{"K":1}\n{"\u212a":1}\n{"\\u212a":1}\n',
+    input: LINES,
+  });
+  assert.deepEqual(kelvin, [{ n: 4 }]);
+});
+
+test("numbers are those of the grammar of JSON", async () => {
+  for (const number of ["0", "-0", "10", "1.5", "-0.25", "1e5", "1E+5", "2.5e-3", "0e0"]) {
+    assert.equal(
+      (await askRows("SELECT * FROM S3Object", { data: number, input: LINES })).length,
+      1,
+    );
+  }
+  for (const number of [
+    "01",
+    "-",
+    "+1",
+    ".5",
+    "1.",
+    "1e",
+    "1e+",
+    "1.e5",
+    "--1",
+    "1-1",
+    "-01",
+    "1.5.2",
+  ]) {
+    await assert.rejects(
+      ask("SELECT * FROM S3Object", { data: number, input: LINES }),
+      { code: "JSONParsingError" },
+      number,
+    );
+  }
+});

@@ -31,3 +31,8 @@ export function equalsBytes(
   }
   return true;
 }
+
+/** True if no byte belongs to a character of several bytes. */
+export function isAscii(bytes: Uint8Array): boolean {
+  return bytes.every((byte) => byte < 0x80);
+}

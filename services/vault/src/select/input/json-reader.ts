@@ -1,9 +1,9 @@
 // Records of JSON: one value per line, or any values one after another.
 import type { Getter } from "../language/evaluator.ts";
-import type { PathStep, SourceStep } from "../language/syntax.ts";
+import type { ColumnReference, PathStep, SourceStep } from "../language/syntax.ts";
 import type { Value } from "../language/value.ts";
 import { ByteQueue } from "./byte-queue.ts";
-import { readInteger } from "./byte-values.ts";
+import { equalsBytes, isAscii, readInteger } from "./byte-values.ts";
 import { JsonWalker } from "./json-walker.ts";
 import { malformed, skipSpace, skipValue } from "./json-scan.ts";
 import {
@@ -19,6 +19,9 @@ import {
 import { matchesName, requireRecordSize, type RowFields, type StreamReader } from "./row-reader.ts";
 
 const LINE_FEED = 0x0a;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const CASE_BIT = 0x20;
 const OPEN_OBJECT = 0x7b;
 
 /** A member of the row that the question needs. */
@@ -26,6 +29,7 @@ interface Slot {
   readonly step: Extract<PathStep, { kind: "name" }>;
   /** The name, in UTF-8. */
   readonly bytes: Buffer;
+  readonly isAscii: boolean;
   found: string | undefined;
   readonly span: Span;
 }
@@ -87,6 +91,15 @@ export class JsonReader implements StreamReader {
     return this.#bind(path, (bytes, start, end) =>
       start < 0 ? undefined : readInteger(bytes, start, end),
     );
+  }
+
+  bindEquals(
+    path: readonly PathStep[],
+    _column: ColumnReference,
+    text: string,
+  ): () => boolean | undefined {
+    const expected = Buffer.from(text);
+    return this.#bind(path, (bytes, start, end) => compareString(bytes, start, end, expected));
   }
 
   bindCell(path: readonly PathStep[]): Getter {
@@ -192,7 +205,8 @@ export class JsonReader implements StreamReader {
     );
     if (known !== undefined) return known;
     const span = { start: -1, end: -1 };
-    const slot: Slot = { step, bytes: Buffer.from(step.name), found: undefined, span };
+    const bytes = Buffer.from(step.name);
+    const slot: Slot = { step, bytes, isAscii: isAscii(bytes), found: undefined, span };
     this.#slots.push(slot);
     return slot;
   }
@@ -231,30 +245,48 @@ export class JsonReader implements StreamReader {
 
 /** The name of a member if the slot means it. Most names are compared as bytes; escapes and other letters are not. */
 function matchName(
-  { step, bytes: expected }: Slot,
+  slot: Slot,
   bytes: Buffer,
   nameStart: number,
   nameEnd: number,
 ): string | undefined {
+  const { step, bytes: expected } = slot;
   const start = nameStart + 1;
   const length = nameEnd - 1 - start;
-  let isExact = length === expected.length;
-  let isFolded = isExact;
-  for (let index = 0; index < length; index += 1) {
+  let isExact = slot.isAscii;
+  for (let index = 0; index < length && slot.isAscii; index += 1) {
     const byte = bytes[start + index]!;
-    if (byte >= 0x80 || byte === 0x5c) {
-      const name = readString(bytes, nameStart, nameEnd);
-      return matchesName(step, name) ? name : undefined;
-    }
-    if (!isFolded) continue;
-    const difference = byte ^ expected[index]!;
+    if (byte >= 0x80 || byte === BACKSLASH) return matchText(step, bytes, nameStart, nameEnd);
+    const difference = byte ^ (expected[index] ?? 0);
     if (difference === 0) continue;
+    // Not equal up to the bit of the case: what follows cannot change that.
+    if (index >= expected.length || difference !== CASE_BIT) return undefined;
     isExact = false;
-    // Equal up to the bit of the case.
-    if ((difference & 0xdf) !== 0) isFolded = false;
   }
-  if (isExact) return step.name;
-  if (!isFolded) return undefined;
+  if (slot.isAscii && length !== expected.length) return undefined;
+  return isExact ? step.name : matchText(step, bytes, nameStart, nameEnd);
+}
+
+function matchText(
+  step: Slot["step"],
+  bytes: Buffer,
+  nameStart: number,
+  nameEnd: number,
+): string | undefined {
   const name = readString(bytes, nameStart, nameEnd);
   return matchesName(step, name) ? name : undefined;
+}
+
+// Undefined for values other than strings, and for strings with escapes, which are longer than what they mean.
+function compareString(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  expected: Buffer,
+): boolean | undefined {
+  if (start < 0 || bytes[start] !== QUOTE) return undefined;
+  if (end - start - 2 > expected.length || expected.includes(BACKSLASH)) {
+    for (let at = start; at < end; at += 1) if (bytes[at] === BACKSLASH) return undefined;
+  }
+  return equalsBytes(bytes, start + 1, end - 1, expected);
 }

@@ -21,7 +21,11 @@ const UNICODE_ESCAPE = 0x75;
 const ESCAPES = new Uint8Array(256);
 for (const character of '"\\/bfnrt') ESCAPES[character.charCodeAt(0)] = 1;
 
-const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+const MINUS = 0x2d;
+const PLUS = 0x2b;
+const POINT = 0x2e;
+const ZERO = 0x30;
+const EXPONENT = 0x65;
 /** True for the open objects, false for the open lists; scans do not overlap. */
 const isObject = new Uint8Array(DEPTH_MAX + 1);
 
@@ -136,18 +140,34 @@ function skipScalar(bytes: Buffer, at: number, end: number, isLast: boolean): nu
   while (at < end && IN_NUMBER[bytes[at]!] === 1) at += 1;
   if (at === start) throw malformed(`an unexpected ${show(byte)}`);
   if (at === end && !isLast) return -1;
-  if (!isPlainInteger(bytes, start, at) && !NUMBER.test(bytes.toString("latin1", start, at))) {
-    throw malformed("an invalid number");
-  }
+  if (!isNumber(bytes, start, at)) throw malformed("an invalid number");
   return at;
 }
 
-// Digits without a leading zero, perhaps after a sign.
-function isPlainInteger(bytes: Buffer, start: number, end: number): boolean {
-  let at = bytes[start] === 0x2d ? start + 1 : start;
-  if (at === end || (bytes[at] === 0x30 && end - at > 1)) return false;
-  for (; at < end; at += 1) if (bytes[at]! < 0x30 || bytes[at]! > 0x39) return false;
-  return true;
+// Section 6: an integer without leading zeros, perhaps with a sign, a fraction and an exponent.
+function isNumber(bytes: Buffer, start: number, end: number): boolean {
+  let at = bytes[start] === MINUS ? start + 1 : start;
+  const digits = at;
+  at = skipDigits(bytes, at, end);
+  if (at === digits || (bytes[digits] === ZERO && at > digits + 1)) return false;
+  if (at < end && bytes[at] === POINT) {
+    const fraction = at + 1;
+    at = skipDigits(bytes, fraction, end);
+    if (at === fraction) return false;
+  }
+  if (at < end && (bytes[at]! | 0x20) === EXPONENT) {
+    at += 1;
+    if (at < end && (bytes[at] === MINUS || bytes[at] === PLUS)) at += 1;
+    const exponent = at;
+    at = skipDigits(bytes, exponent, end);
+    if (at === exponent) return false;
+  }
+  return at === end;
+}
+
+function skipDigits(bytes: Buffer, at: number, end: number): number {
+  while (at < end && bytes[at]! >= ZERO && bytes[at]! <= ZERO + 9) at += 1;
+  return at;
 }
 
 function skipWord(bytes: Buffer, at: number, end: number, word: string): number {
