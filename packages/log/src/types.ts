@@ -123,6 +123,8 @@ export interface TopicConfig {
    */
   localRetentionMs: number;
   localRetentionBytes: number;
+  /** Closed segments get filters of their keys, so that one key is found without reading all. False by default. */
+  keyIndex: boolean;
 }
 
 export const TOPIC_CONFIG_DEFAULT: TopicConfig = {
@@ -134,6 +136,7 @@ export const TOPIC_CONFIG_DEFAULT: TopicConfig = {
   offload: false,
   localRetentionMs: -2,
   localRetentionBytes: -2,
+  keyIndex: false,
 };
 
 /** A partition, read-only. All numbers are live. */

@@ -29,6 +29,8 @@ import { Transforms, type TransformObserver } from "./transform/transforms.ts";
 
 /** Interval for saving cursors of plain subscribers and compacting state. */
 const HOUSEKEEPING_MS = 1_000;
+/** Interval of building filters of keys for closed segments. */
+const KEY_INDEX_MS = 5_000;
 /** Interval of retention. */
 const RETENTION_MS = 60_000;
 const OFFSET_LIMITS = { groupsPerTenantMax: 10_000, offsetsMax: 1_000_000 };
@@ -177,6 +179,8 @@ export async function openBroker(options: BrokerOptions) {
       },
       onError,
     ),
+    // The log ends a pass when it is closed.
+    every(KEY_INDEX_MS, () => void store.log.indexKeys().catch(onError), onError),
     every(RETENTION_MS, () => void store.log.applyRetention(), onError),
   ];
   return {

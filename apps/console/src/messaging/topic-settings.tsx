@@ -53,6 +53,9 @@ export function SettingsTab(props: PartProps) {
             <FactRow term={t("Object storage")}>
               {config.offload ? t("closed segments are moved there") : t("off")}
             </FactRow>
+            <FactRow term={t("Filters of keys")}>
+              {config.key_index ? t("in closed segments") : t("off")}
+            </FactRow>
             <FactRow term={t("Deletions kept")}>
               {config === undefined ? "–" : formatDuration(config.delete_retention_ms)}
             </FactRow>
@@ -100,6 +103,7 @@ function RetentionDialog(props: PartProps & { onClose: () => void }) {
   const [policy, setPolicy] = useState<string>(config.cleanup_policy);
   const [segmentSize, setSegmentSize] = useState(read(config.segment_bytes, MEGABYTE));
   const [doesOffload, setOffload] = useState(config.offload ? "on" : "off");
+  const [hasKeyIndex, setKeyIndex] = useState(config.key_index ? "on" : "off");
   const [etag] = useState(props.topic.config_etag);
   const doesDelete = policy.includes("delete");
   return (
@@ -118,6 +122,7 @@ function RetentionDialog(props: PartProps & { onClose: () => void }) {
             retention_bytes: megabytes === "" ? -1 : Math.round(Number(megabytes) * MEGABYTE),
             cleanup_policy: policy,
             offload: doesOffload === "on",
+            key_index: hasKeyIndex === "on",
             ...(segmentSize === ""
               ? {}
               : { segment_bytes: Math.round(Number(segmentSize) * MEGABYTE) }),
@@ -152,6 +157,15 @@ function RetentionDialog(props: PartProps & { onClose: () => void }) {
           ["on", t("Closed segments are moved to object storage")],
         ]}
         onChange={setOffload}
+      />
+      <SelectField
+        label={t("Filters of keys")}
+        value={hasKeyIndex}
+        options={[
+          ["off", t("The history of a key reads all messages")],
+          ["on", t("The history of a key reads few messages of closed segments")],
+        ]}
+        onChange={setKeyIndex}
       />
       <p class="hint">
         {t("Messages beyond the limits are deleted with their segment, without a way back.")}

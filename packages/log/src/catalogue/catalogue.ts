@@ -130,7 +130,9 @@ export function checkConfig(config: TopicConfig): void {
   for (const key of ["localRetentionMs", "localRetentionBytes"] as const) {
     if (!Number.isSafeInteger(config[key]) || config[key] < -2) throw invalid(key, config[key]);
   }
-  if (typeof config.offload !== "boolean") throw invalid("offload", config.offload);
+  for (const key of ["offload", "keyIndex"] as const) {
+    if (typeof config[key] !== "boolean") throw invalid(key, config[key]);
+  }
   if (config.offload && config.cleanupPolicy !== "delete") {
     throw new LogError("invalid-argument", "compacted topics cannot be offloaded");
   }

@@ -26,6 +26,8 @@ import {
 } from "../types.ts";
 import type { ColdStoreError } from "../cold-store.ts";
 import { readLogId, writeLogId } from "../catalogue/log-id.ts";
+import { KeyIndex, type KeyPlace } from "../segment/key-index.ts";
+import { KeyIndexer } from "../upkeep/key-indexer.ts";
 import { Offloader } from "../upkeep/offload.ts";
 import { CheckpointSchedule } from "../upkeep/checkpoint-schedule.ts";
 import { compactPartition, type CompactionResult } from "../upkeep/compaction.ts";
@@ -48,6 +50,8 @@ export class Log {
   readonly #creating = new Map<string, Promise<TopicView>>();
   readonly #schedule: CheckpointSchedule;
   readonly #offloader: Offloader;
+  readonly #keyIndex: KeyIndex;
+  readonly #keyIndexer: KeyIndexer;
   #compacting: Promise<unknown> = Promise.resolve();
   #closed: Promise<void> | undefined;
 
@@ -71,8 +75,11 @@ export class Log {
       },
     });
     this.#schedule = new CheckpointSchedule(parts);
+    this.#keyIndex = new KeyIndex(parts.disk, parts.segments);
+    this.#keyIndexer = new KeyIndexer({ ...parts, keyIndex: this.#keyIndex });
     this.#offloader = new Offloader({
       ...parts,
+      keyIndex: this.#keyIndex,
       checkpoint: () => this.#schedule.run(),
       noteDirty: (partition) => parts.committer.dirty.add(partition),
     });
@@ -197,6 +204,19 @@ export class Log {
    */
   isRemote(partition: PartitionView, offset: number): boolean {
     return this.#reader.isRemote(partition as Partition, offset);
+  }
+
+  /**
+   * The first offset from `offset` on at which a record with this key may be; the durable end, or what is in memory only, if
+   * closed segments have none. Segments without filters (see `TopicConfig.keyIndex`) may have every key.
+   */
+  findKey(partition: PartitionView, key: Buffer, offset: number): Promise<KeyPlace> {
+    return this.#keyIndex.find(partition as Partition, key, offset);
+  }
+
+  /** Builds the filters of keys of closed segments. To be called every few seconds. */
+  indexKeys(): Promise<void> {
+    return this.#keyIndexer.run();
   }
 
   /** Damaged ranges found by reads since startup, at most a thousand. */
@@ -456,6 +476,7 @@ export class Log {
       this.#parts;
     await coldReader.close();
     await this.#offloader.stop().catch(() => undefined);
+    await this.#keyIndexer.stop().catch(() => undefined);
     this.#schedule.stop();
     await committer.stop();
     try {

@@ -3,19 +3,21 @@ import { extentPath, partitionFolder, sharedPath, type Partition } from "../part
 import { readPart } from "../disk/files.ts";
 import type { Disk } from "../disk/port.ts";
 import { decodeFileHeader, FILE_HEADER_BYTES } from "../frame/frame.ts";
-import { indexPath } from "../segment/segments.ts";
+import { indexPath, keysPath } from "../segment/segments.ts";
 import type { QuarantineStore } from "../damage/quarantine.ts";
 import { isHealthy, type Recovered } from "./recovered.ts";
 
 /*
  * An unreferenced file is removed only if
  * - the last checkpoint or a deletion in the journal dropped it by name, or
- * - it is empty, an index (a cache), or a `.cleaned` file (from an unfinished compaction), or
+ * - it is empty, an index or filters of keys (caches), or a `.cleaned` file (from an unfinished compaction), or
  * - manifest and journal are undamaged and the file was created after the last checkpoint: its
  *   contents are still in the journal or in the segments that it was to replace, or were never
  *   acknowledged.
  * All other files are moved.
  */
+
+const REBUILT_ENDINGS = [".cleaned", ".index", ".keys"];
 
 /** Cleans up after a recovery; returns the files that were moved to the quarantine. */
 export async function clearLeftovers(
@@ -54,7 +56,9 @@ class Sweep {
     for (const path of this.#recovered.garbage) {
       if (this.#referenced.has(path)) continue;
       await this.#disk.remove(path);
-      if (!this.#referenced.has(indexPath(path))) await this.#disk.remove(indexPath(path));
+      for (const cache of [indexPath(path), keysPath(path)]) {
+        if (!this.#referenced.has(cache)) await this.#disk.remove(cache);
+      }
     }
     for (const path of this.#recovered.covered) {
       if (this.#isHealthy) await this.#disk.remove(path);
@@ -88,7 +92,8 @@ class Sweep {
     for (const name of await this.#disk.list(folder)) {
       const path = `${folder}/${name}`;
       if (this.#referenced.has(path)) continue;
-      if (name.endsWith(".cleaned") || name.endsWith(".index")) await this.#disk.remove(path);
+      const isRebuilt = REBUILT_ENDINGS.some((ending) => name.endsWith(ending));
+      if (isRebuilt) await this.#disk.remove(path);
       else await this.#clear(path, await this.#isNewSegment(path));
     }
   }
@@ -110,7 +115,9 @@ class Sweep {
     for (const extent of partition.extents) {
       const path = extentPath(partition, extent);
       if (extent.isRemote !== true) this.#referenced.add(path);
-      if (!extent.shared) this.#referenced.add(indexPath(path));
+      if (extent.shared) continue;
+      this.#referenced.add(indexPath(path));
+      this.#referenced.add(keysPath(path));
     }
   }
 }

@@ -12,6 +12,7 @@ import type { Damage, ReadResult } from "../types.ts";
 import { BatchWindow } from "./batch-window.ts";
 import { OffsetOrder } from "./offset-order.ts";
 import { isDamage, type DamageRegistry } from "../damage/damage-registry.ts";
+import { findRange } from "./find-range.ts";
 import { exploreDamage } from "./explore-damage.ts";
 import { INDEX_INTERVAL_BYTES } from "../partition/sparse-index.ts";
 import type { Segments } from "./segments.ts";
@@ -332,18 +333,6 @@ function checkRange(partition: Partition, offset: number): void {
   if (offset >= partition.logStart && offset <= partition.durableEnd) return;
   const range = `${partition.logStart} to ${partition.durableEnd}`;
   throw new LogError("offset-out-of-range", `offset ${offset} is outside of ${range}`);
-}
-
-// The index of the first range that ends after `offset`; offsets in a gap lead to the one after it.
-function findRange(ranges: readonly { nextOffset: number }[], offset: number): number {
-  let low = 0;
-  let high = ranges.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (ranges[middle]!.nextOffset <= offset) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 function readTail(

@@ -214,12 +214,13 @@ export class Segments {
     this.#shelveActiveIndex(partition);
   }
 
-  /** Removes segment files and their indexes. */
+  /** Removes segment files, their indexes and the filters of their keys. */
   async remove(paths: readonly string[]): Promise<void> {
     for (const path of paths) {
       this.forget(path);
       await this.#disk.remove(path);
       await this.#disk.remove(indexPath(path));
+      await this.#disk.remove(keysPath(path));
     }
   }
 
@@ -383,6 +384,11 @@ function coldFileOf(partition: Partition, extent: Extent) {
 /** The index file of a segment file. */
 export function indexPath(path: string): string {
   return `${path.slice(0, -".log".length)}.index`;
+}
+
+/** The file with the filters of keys of a segment file. */
+export function keysPath(path: string): string {
+  return `${path.slice(0, -".log".length)}.keys`;
 }
 
 /** The name of a compacted segment until it is complete. */

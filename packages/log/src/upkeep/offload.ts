@@ -8,6 +8,7 @@ import type { Clock } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
 import { extentEnd, extentPath, type Extent, type Partition } from "../partition/partition.ts";
 import { formatObjectName, objectPrefix } from "../partition/object-name.ts";
+import type { KeyIndex } from "../segment/key-index.ts";
 import type { Segments } from "../segment/segments.ts";
 import type { ColdOptions, LogEvent, OffloadOperation, OffloadStatus } from "../types.ts";
 import type { Checkpointer } from "./checkpoint.ts";
@@ -32,6 +33,7 @@ const COMPARE_MS = 6 * 3_600_000;
 export interface OffloaderOptions {
   catalogue: Catalogue;
   segments: Segments;
+  keyIndex: KeyIndex;
   checkpointer: Checkpointer;
   ledger: ObjectLedger;
   space: FreeSpace;
@@ -257,9 +259,13 @@ export class Offloader {
 
   async #uploadOne(store: ColdStore, candidate: Candidate): Promise<void> {
     const { partition, extent, object } = candidate;
-    const { segments, ledger, clock, onEvent, noteDirty } = this.#options;
+    const { segments, keyIndex, ledger, clock, onEvent, noteDirty } = this.#options;
     try {
       await segments.saveIndexOf(partition, extent);
+      // Afterwards the segment may leave this disk.
+      if (partition.topic.config.keyIndex) {
+        await keyIndex.build(partition, extent, () => this.#isStopped);
+      }
       await this.#send(store, candidate);
       const bytes = await store.head(object);
       if (bytes !== extentEnd(extent)) {

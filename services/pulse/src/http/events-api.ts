@@ -113,8 +113,13 @@ async function readPage(
       ? await begin(options, caller, list)
       : await eventCursors.read(list, query.cursor);
   const sources = findSources(options, caller, position);
-  const reader = new MergedReader(store, sources, position.floor, SCAN_BYTES_MAX);
   const wantedKey = key === undefined ? undefined : Buffer.from(key);
+  const { floor } = position;
+  const reader = new MergedReader(store, sources, {
+    floor,
+    bytesMax: SCAN_BYTES_MAX,
+    key: wantedKey,
+  });
   const lines: string[] = [];
   let bytes = 0;
   while (lines.length < query.limit) {

@@ -14,6 +14,11 @@ export const configAnswer = z.object({
   segment_bytes: z.number(),
   delete_retention_ms: z.number(),
   offload: z.boolean().describe("Closed segments are uploaded to object storage."),
+  key_index: z
+    .boolean()
+    .describe(
+      "Closed segments have filters of their keys, so that one key is found without reading all.",
+    ),
   local_retention_ms: z
     .number()
     .describe("Age at which uploaded segments leave the disk; -2: as retention_ms."),
@@ -31,6 +36,7 @@ export function describeConfig({ stored: { config } }: Topic) {
     segment_bytes: config.segmentBytes,
     delete_retention_ms: config.deleteRetentionMs,
     offload: config.offload,
+    key_index: config.keyIndex,
     local_retention_ms: config.localRetentionMs,
     local_retention_bytes: config.localRetentionBytes,
   };

@@ -46,6 +46,7 @@ const configFields = {
   segment_bytes: z.int().min(1_024).optional(),
   delete_retention_ms: z.int().min(0).optional(),
   offload: z.boolean().optional(),
+  key_index: z.boolean().optional(),
   local_retention_ms: z.int().min(-2).optional(),
   local_retention_bytes: z.int().min(-2).optional(),
 };
@@ -319,6 +320,7 @@ function toConfig(fields: z.output<z.ZodObject<typeof configFields>>): Partial<T
     config.deleteRetentionMs = fields.delete_retention_ms;
   }
   if (fields.offload !== undefined) config.offload = fields.offload;
+  if (fields.key_index !== undefined) config.keyIndex = fields.key_index;
   if (fields.local_retention_ms !== undefined) config.localRetentionMs = fields.local_retention_ms;
   if (fields.local_retention_bytes !== undefined) {
     config.localRetentionBytes = fields.local_retention_bytes;

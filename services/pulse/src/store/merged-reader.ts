@@ -35,6 +35,16 @@ interface Head<Source> {
   time: number;
 }
 
+/** Options of a `MergedReader`. */
+export interface MergedReaderOptions {
+  /** Time of the last record of an earlier call. */
+  floor: number;
+  /** Stored bytes to read, after which `peek` finds nothing. */
+  bytesMax: number;
+  /** Only records with this key matter: others are found, or passed where filters of keys show that it is not there. */
+  key?: Buffer | undefined;
+}
+
 /**
  * Merges records by time, then by the order of `sources`, then by offset. Within a partition offsets decide: a time below an
  * earlier one counts as that one. Damage is skipped. Rejects with the log's error for a batch that cannot be decompressed.
@@ -43,6 +53,7 @@ export class MergedReader<Source extends MergedSource> {
   readonly #store: Store;
   readonly #bytesMax: number;
   readonly #readBytes: number;
+  readonly #key: Buffer | undefined;
   readonly #waiting: Head<Source>[];
   /** By time and rank, a binary heap: no head is before its parent. */
   readonly #heap: Head<Source>[] = [];
@@ -51,9 +62,13 @@ export class MergedReader<Source extends MergedSource> {
   #taken = 0;
   #floor: number;
 
-  /** `floor`: time of the last record of an earlier call; `bytesMax`: stored bytes to read, after which `peek` finds nothing. */
-  constructor(store: Store, sources: readonly Source[], floor: number, bytesMax: number) {
+  constructor(
+    store: Store,
+    sources: readonly Source[],
+    { floor, bytesMax, key }: MergedReaderOptions,
+  ) {
     this.#store = store;
+    this.#key = key;
     this.#floor = floor;
     this.#bytesMax = bytesMax;
     const share = Math.floor(bytesMax / Math.max(1, sources.length));
@@ -108,7 +123,9 @@ export class MergedReader<Source extends MergedSource> {
   async #fill(head: Head<Source>): Promise<boolean> {
     const { partition, until } = head.source;
     while (head.offset < until) {
-      const found = await this.#store.readIntact(partition, head.offset, this.#readBytes);
+      const bytesMax = await this.#passOthers(head);
+      if (head.offset >= until) return false;
+      const found = await this.#store.readIntact(partition, head.offset, bytesMax);
       this.#bytesRead += found.bytes;
       for (const batch of found.buffers.flatMap((buffer) => [...splitBatches(buffer)])) {
         for (const record of (await decodeBatch(batch)).records) {
@@ -129,6 +146,16 @@ export class MergedReader<Source extends MergedSource> {
       head.offset = found.nextOffset;
     }
     return false;
+  }
+
+  /** Moves to where the key may be; returns the bytes to read there. */
+  async #passOthers(head: Head<Source>): Promise<number> {
+    const { partition } = head.source;
+    if (this.#key === undefined || !partition.topic.config.keyIndex) return this.#readBytes;
+    const place = await this.#store.log.findKey(partition, this.#key, head.offset);
+    head.offset = place.offset;
+    head.time = Math.max(head.time, place.passedTime);
+    return Math.min(this.#readBytes, place.bytes ?? this.#readBytes);
   }
 
   #hold(head: Head<Source>): void {

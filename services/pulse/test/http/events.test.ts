@@ -1,6 +1,9 @@
 // The list of events over topics: order, pages, filters, rights and cursors.
 import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { startPulseHere, type PulseHere } from "../fixture/pulse-here.ts";
 import { asUser, startFeed } from "../fixture/tokens.ts";
 
@@ -55,6 +58,33 @@ test("events of all topics come in the order in which they were published, page 
   assert.deepEqual(await listAll(pulse, { to: timestamp }), expected.slice(0, 10));
   const text = new Date(timestamp).toISOString();
   assert.deepEqual(await listAll(pulse, { from: text, to: timestamp + 1 }), [expected[10]]);
+});
+
+test("a topic with an index of keys has filters beside its closed segments, and the same history", async (t) => {
+  const pulse = await startPulseHere(t);
+  const config = { key_index: true, segment_bytes: 200_000 };
+  const made = await pulse.post("/api/v1/topics", { name: "ledger", config });
+  assert.equal(made.status, 201, JSON.stringify(made.body));
+  const { body: topic } = await pulse.get("/api/v1/topics/ledger");
+  assert.equal(topic.config.key_index, true);
+  const expected: string[] = [];
+  for (let number = 0; number < 12; number++) {
+    const payload = `${number} `.padEnd(150_000, "x");
+    if (number % 4 === 1) expected.push(payload);
+    await pulse.publish({ topic: "ledger", payload, key: `k${number % 4}` });
+  }
+  await waitFor(() => {
+    const names = readdirSync(join(pulse.folder, "queue.wal"), { recursive: true });
+    return names.filter((name) => String(name).endsWith(".keys")).length >= 3;
+  });
+  assert.deepEqual(await listAll(pulse, { key: "k1" }), expected);
+  assert.deepEqual(await listAll(pulse, { key: "k9" }), []);
+  const changed = await pulse.post("/api/v1/topics/retention", {
+    topic: "ledger",
+    key_index: false,
+  });
+  assert.equal(changed.status, 200, JSON.stringify(changed.body));
+  assert.deepEqual(await listAll(pulse, { key: "k1" }), expected);
 });
 
 test("a list ends where the topics ended at its first page", async (t) => {

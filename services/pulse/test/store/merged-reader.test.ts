@@ -27,7 +27,7 @@ async function readAll(
   const values: string[] = [];
   let floor = 0;
   for (let rest = sources; rest.length > 0;) {
-    const reader = new MergedReader(store, rest, floor, bytesMax);
+    const reader = new MergedReader(store, rest, { floor, bytesMax });
     let count = 0;
     for (; count < size; count++) {
       const found = await reader.peek();
@@ -81,7 +81,7 @@ test("a reader reads about as much as it may, and the next one goes on where it 
     await store.append([{ partition: stored.partitions[number % 2]!, record }]);
   }
   const sources = sourcesOf(stored.partitions);
-  const reader = new MergedReader(store, sources, 0, 1_000_000);
+  const reader = new MergedReader(store, sources, { floor: 0, bytesMax: 1_000_000 });
   let count = 0;
   while ((await reader.peek()) !== undefined) {
     reader.take();
@@ -102,7 +102,10 @@ test("what is held stays bounded however large the records of the partitions are
     const record = { key: null, value, headers: [], timestamp: number };
     await store.append([{ partition: stored.partitions[number % 24]!, record }]);
   }
-  const reader = new MergedReader(store, sourcesOf(stored.partitions), 0, NO_BOUND);
+  const reader = new MergedReader(store, sourcesOf(stored.partitions), {
+    floor: 0,
+    bytesMax: NO_BOUND,
+  });
   const found: number[] = [];
   const before = process.memoryUsage().arrayBuffers;
   let peak = 0;

@@ -22,6 +22,11 @@ export const MESSAGING: Readonly<Record<string, string>> = {
   Offload: "Auslagerung",
   "Object storage": "Objektspeicher",
   "closed segments are moved there": "abgeschlossene Segmente werden dorthin verschoben",
+  "Filters of keys": "Filter der Schlüssel",
+  "in closed segments": "in abgeschlossenen Segmenten",
+  "The history of a key reads all messages": "Der Verlauf eines Schlüssels liest alle Nachrichten",
+  "The history of a key reads few messages of closed segments":
+    "Der Verlauf eines Schlüssels liest wenige Nachrichten abgeschlossener Segmente",
   off: "aus",
   "Everything stays on this disk": "Alles bleibt auf dieser Platte",
   "Closed segments are moved to object storage":
