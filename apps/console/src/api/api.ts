@@ -96,6 +96,8 @@ async function exchange<Read>(
       keepalive: isPageLeft,
       signal: signal === undefined ? silence.signal : AbortSignal.any([signal, silence.signal]),
       headers: {
+        // Figures of requests are those of users.
+        "x-platform-own": "1",
         ...(json === undefined ? {} : { "content-type": "application/json" }),
         ...(bytes === undefined ? {} : { "content-type": "application/octet-stream" }),
         ...headers,

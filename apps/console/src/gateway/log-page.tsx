@@ -11,7 +11,7 @@ import { Empty, Split } from "../view/pane.tsx";
 import { Loading } from "../view/problem.tsx";
 import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
-import { createRequestColumns } from "./request-columns.tsx";
+import { createRequestColumns, formatLatency } from "./request-columns.tsx";
 import { idOf, labelOf, type LoggedRequest, loadRequests } from "./requests.ts";
 import { joinRequests, useRequestStream } from "./request-stream.ts";
 import { loadRoutes } from "./routes.ts";
@@ -209,7 +209,7 @@ function RequestPane({ request }: { request: LoggedRequest }) {
         <FactRow term={t("Error code")} isMono>
           {request.code === "" ? "–" : request.code}
         </FactRow>
-        <FactRow term={t("Latency")}>{formatNumber(request.latency_ms)} ms</FactRow>
+        <FactRow term={t("Latency")}>{formatLatency(request)}</FactRow>
         <FactRow term={t("Target's time")}>
           {request.upstream_ms === null ? "–" : `${formatNumber(request.upstream_ms)} ms`}
         </FactRow>

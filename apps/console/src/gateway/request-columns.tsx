@@ -1,9 +1,19 @@
 // Columns that all lists of requests have.
-import { formatDate, formatNumber } from "../format/format.ts";
+import { formatDate, formatDuration, formatNumber } from "../format/format.ts";
 import { HttpStatus } from "../view/http-status.tsx";
 import type { Column } from "../view/table.tsx";
 import { t } from "../words/words.ts";
 import type { LoggedRequest } from "./requests.ts";
+
+/** The time of a request; of streams and WebSockets the time for which they were open, which says nothing about their target. */
+export function formatLatency({ latency_ms: ms, stream }: LoggedRequest): string {
+  return stream ? t("open for {time}", { time: formatOpen(ms) }) : `${formatNumber(ms)} ms`;
+}
+
+// `6.7 s`, `12 min`.
+function formatOpen(ms: number): string {
+  return ms < 60_000 ? `${formatNumber(ms / 1_000, 1)}\u00A0s` : formatDuration(ms);
+}
 
 /** The columns, by name, in the language in use. */
 export function createRequestColumns() {
@@ -27,7 +37,7 @@ export function createRequestColumns() {
       title: t("Latency"),
       kind: "w-s",
       isNumber: true,
-      render: ({ latency_ms: ms }) => `${formatNumber(ms)} ms`,
+      render: (request) => formatLatency(request),
     },
   } satisfies Record<string, Column<LoggedRequest>>;
 }

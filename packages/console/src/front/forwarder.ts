@@ -11,6 +11,7 @@ import { Agent as TlsAgent, request as tlsRequest } from "node:https";
 import { pipeline, type Duplex } from "node:stream";
 import { getProblemHeaders, PlatformError, toProblem } from "@platform/kernel/errors";
 import { refuseUpgrade } from "@platform/kernel/feeds";
+import { OWN_REQUEST } from "@platform/kernel/metrics";
 import { createConsoleError } from "../errors.ts";
 import type { Session } from "../session/session.ts";
 import type { SessionStore } from "../session/session-store.ts";
@@ -74,7 +75,7 @@ export class Forwarder {
     try {
       const authorization = await this.#options.credentials.authorize(session, target);
       if (response.destroyed) return;
-      const headers = { ...pickRequestHeaders(request.headers), ...authorization };
+      const headers = { ...pickRequestHeaders(request.headers), ...authorization, ...OWN_REQUEST };
       const outgoing = this.#connect(target, { method: request.method, path, headers });
       response.once("close", () => outgoing.destroy());
       pipeline(request, outgoing, () => undefined);

@@ -2,6 +2,7 @@
 import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
 import { request as tlsRequest } from "node:https";
 import { isLoopbackHost } from "@platform/kernel/http";
+import { OWN_REQUEST } from "@platform/kernel/metrics";
 import { createConsoleError } from "../errors.ts";
 
 const ANSWER_BYTES_MAX = 65_536;
@@ -45,6 +46,7 @@ export async function askTarget(url: URL, options: TargetRequest): Promise<Targe
     method,
     headers: {
       ...headers,
+      ...OWN_REQUEST,
       ...(body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) }),
     },
     signal: AbortSignal.timeout(timeoutMs),

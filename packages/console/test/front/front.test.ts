@@ -79,6 +79,7 @@ test("a service receives the session's token, and nothing else about the browser
     "host",
     "if-match",
     "range",
+    "x-platform-own",
   ]);
   assert.equal(headers.authorization, `Bearer ${TOKEN}`);
   assert.equal(headers.host, new URL(recorder.url).host);

@@ -16,7 +16,7 @@ import {
 } from "../http/index.ts";
 import { needScope, type Caller } from "../identity/index.ts";
 import type { Logger } from "../log/index.ts";
-import { HTTP_METRICS, type MetricRegistry } from "../metrics/index.ts";
+import { USER_HTTP_METRICS, type MetricRegistry } from "../metrics/index.ts";
 import { every, type Clock, type RepeatingTimer } from "../time/index.ts";
 import { Attention, type Condition } from "./attention.ts";
 import { Changes, type Change } from "./changes.ts";
@@ -27,8 +27,8 @@ import { SERIES_STEPS, SeriesStore, type Figure } from "./series.ts";
 const SERIES_PATH = "/api/v1/admin/series";
 const ATTENTION_PATH = "/api/v1/admin/attention";
 const API_REQUESTS: RequestMetrics = {
-  requests: HTTP_METRICS.requests.name,
-  duration: HTTP_METRICS.duration.name,
+  requests: USER_HTTP_METRICS.requests.name,
+  duration: USER_HTTP_METRICS.duration.name,
 };
 /** Path of the WebSocket. */
 export const LIVE_PATH = "/api/v1/admin/live";
@@ -78,7 +78,7 @@ export interface AdminFeedsOptions {
   /** Figures of the service, besides those of its process and its requests. */
   figures: readonly Figure[];
   registry: MetricRegistry;
-  /** Metrics of its requests; default: those of every API. Undefined if they are not in the registry. */
+  /** Metrics of its requests; default: those of users' requests of every API. Undefined if they are not in the registry. */
   requests?: RequestMetrics | undefined;
   /** Conditions besides failing checks and warnings of `health`. */
   conditions?: readonly (() => readonly Condition[])[];

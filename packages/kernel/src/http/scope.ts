@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { getProblemHeaders, toPlatformError, toProblem } from "../errors/index.ts";
 import type { Caller } from "../identity/caller.ts";
 import type { Logger } from "../log/index.ts";
-import { createHttpMetrics } from "../metrics/index.ts";
+import { createHttpMetrics, OWN_REQUEST_HEADER } from "../metrics/index.ts";
 import { parseTraceContext, type Span } from "../trace/index.ts";
 import type { BodyReservation } from "./body-budget.ts";
 import type { ApiOptions, Guard } from "./api-options.ts";
@@ -29,7 +29,12 @@ export interface Scope {
   error: unknown;
   /** True for requests that programs repeat every second: successful ones are logged at level debug. */
   isRoutine?: boolean;
+  /** True for requests of the platform itself: figures of users' requests do not contain them. */
+  readonly isOwn: boolean;
 }
+
+/** Paths of the web console's own page and session. */
+const CONSOLE_PATH = /^\/(?:ui|console)(?:\/|$)/;
 
 const BODY_BYTES_MAX = 1_048_576;
 
@@ -58,8 +63,9 @@ export function startScope(
     attributes: { "http.request.method": method, "url.path": requestedPath, "url.scheme": "http" },
   });
   const { traceId, spanId } = span.context;
+  const path = mapLegacyPath(requestedPath);
   return {
-    path: mapLegacyPath(requestedPath),
+    path,
     requestedPath,
     peer: readPeer(socket),
     span,
@@ -67,6 +73,7 @@ export function startScope(
     startedMs: options.clock.monotonicMs(),
     route: "unmatched",
     error: undefined,
+    isOwn: isProbePath(path) || CONSOLE_PATH.test(path) || headers.has(OWN_REQUEST_HEADER),
   };
 }
 
@@ -138,6 +145,7 @@ export function createObserver(
   return (scope, method, status) => {
     const durationMs = options.clock.monotonicMs() - scope.startedMs;
     httpMetrics.observe(scope.route, method, status, durationMs);
+    if (!scope.isOwn && scope.isRoutine !== true) httpMetrics.observeUser(status, durationMs);
     scope.span.setName(`${method} ${scope.route}`);
     scope.span.setAttribute("http.route", scope.route);
     scope.span.setAttribute("http.response.status_code", status);

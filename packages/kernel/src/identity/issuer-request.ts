@@ -1,4 +1,5 @@
 // Requests to an issuer: bounded in time and size, without redirects.
+import { OWN_REQUEST } from "../metrics/index.ts";
 
 /** Options of {@link fetchFromIssuer}. */
 export interface IssuerRequestOptions {
@@ -30,7 +31,7 @@ const BODILESS: ReadonlySet<number> = new Set([101, 103, 204, 205, 304]);
 export async function fetchFromIssuer(options: IssuerRequestOptions): Promise<unknown> {
   const { url, headers, timeoutMs, bytesMax, subject } = options;
   const answer = await (options.fetch ?? fetchAnywhere)(url, {
-    headers,
+    headers: { ...headers, ...OWN_REQUEST },
     redirect: "error",
     signal: AbortSignal.timeout(timeoutMs),
   });

@@ -14,10 +14,12 @@ export {
   createHttpMetrics,
   foldMethod,
   HTTP_METRICS,
+  USER_HTTP_METRICS,
   type HttpMetrics,
   type HttpSeries,
 } from "./http.ts";
 export { type Counter, type Gauge, type Histogram } from "./instrument.ts";
+export { OWN_REQUEST, OWN_REQUEST_HEADER } from "./own-request.ts";
 export { createProcessCollector } from "./process.ts";
 export { estimateQuantile } from "./quantile.ts";
 export { MetricRegistry } from "./registry.ts";

@@ -116,11 +116,36 @@ class LiveClient {
   }
 }
 
+test("figures of requests are those of users, not of probes, the console and services that repeat theirs", async (t) => {
+  const { feeds, url } = await serve(t);
+  const read = async (): Promise<unknown[]> => {
+    const headers = { authorization: "Bearer operator" };
+    const answer = await fetch(`${url}/api/v1/admin/series`, { headers });
+    const { values } = (await answer.json()) as { values: Record<string, number | null> };
+    return ["requests", "errors", "latency_p99"].map((name) => values[name]);
+  };
+  // The API has registered its metrics after the feeds.
+  feeds.sample();
+  for (const path of ["/healthz", "/readyz", "/metrics", "/ui/overview", "/console/session"]) {
+    await (await fetch(`${url}${path}`)).text();
+  }
+  await (await fetch(`${url}/api/v1/orders`, { headers: { "x-platform-own": "1" } })).text();
+  feeds.sample();
+  assert.deepEqual(await read(), [0, 0, null]);
+
+  await (await fetch(`${url}/api/v1/orders`)).text();
+  feeds.sample();
+  const [requests, errors, latency] = await read();
+  assert.ok(Number(requests) > 0);
+  assert.equal(errors, 0);
+  assert.ok(Number(latency) > 0);
+});
+
 test("series have the requested figures, and the list names all of them", async (t) => {
   const { feeds, values, get } = await serve(t);
   feeds.sample();
   values.level = 4;
-  await get("/api/v1/admin/attention");
+  await get("/api/v1/orders");
   feeds.sample();
   const list = await get("/api/v1/admin/series");
   const names = list.body.figures.map(({ name }: { name: string }) => name);

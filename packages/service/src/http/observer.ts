@@ -24,6 +24,7 @@ export class RequestObserver {
         : route.findSeries(this.#metrics, method, status);
     series.requests.add();
     series.duration.observe(durationMs / 1_000);
+    if (!call.isRoutine) this.#metrics.observeUser(status, durationMs);
     span.setName(`${method} ${label}`);
     span.setAttribute("http.request.method", method);
     span.setAttribute("url.path", call.path);

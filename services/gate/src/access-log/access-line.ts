@@ -19,6 +19,8 @@ export interface AccessRecord {
   path: string;
   status: number;
   latencyMs: number;
+  /** True for event streams and upgraded connections: the latency is the time for which they were open. */
+  isStream: boolean;
   clientAddress: string;
   /** The target's URL; `""` if the request was not forwarded. */
   upstreamJson: string;
@@ -60,6 +62,7 @@ const UPSTREAM_MS = Buffer.from(',"upstream_ms":');
 const MIDDLEWARE = Buffer.from(',"middleware":');
 const MIDDLEWARE_US = Buffer.from(',"middleware_us":');
 const AI = Buffer.from(',"ai":');
+const STREAM = Buffer.from(',"stream":true');
 const NULL = Buffer.from("null");
 const LINE_END = Buffer.from("}\n");
 
@@ -116,6 +119,7 @@ export class AccessLineFormat {
       this.#raw(AI);
       this.#ascii(record.aiJson);
     }
+    if (record.isStream) this.#raw(STREAM);
     this.#raw(LINE_END);
   }
 

@@ -43,6 +43,10 @@ const requestSchema = z.object({
     .number()
     .nullable()
     .meta({ description: "time to the head of the upstream's response" }),
+  stream: z
+    .boolean()
+    .default(false)
+    .meta({ description: "an event stream or upgraded connection, open for `latency_ms`" }),
 });
 
 type LoggedRequest = z.output<typeof requestSchema>;

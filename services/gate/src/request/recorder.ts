@@ -40,7 +40,7 @@ export class Recorder {
     if (state.series !== null) {
       const series = state.series.find(this.#block, state.methodIndex, status);
       if (state.isStream) this.#block.addStream(series);
-      else this.#block.addRequest(series, end.totalMs / 1000);
+      else this.#block.addRequest(series, readHeadMs(end) / 1000);
     }
     if (state.path === "") return;
     if (state.route?.spec.accessLog === true && this.accessLog !== undefined) {
@@ -58,6 +58,7 @@ export class Recorder {
       path: state.path,
       status,
       latencyMs: end.totalMs,
+      isStream: state.isStream,
       clientAddress: state.forwarding.clientAddress,
       upstreamJson: state.target?.urlJson ?? NO_JSON,
       code: state.code,
@@ -112,6 +113,11 @@ export class Recorder {
       statusMessage: "",
     });
   }
+}
+
+// A slow client or a long download is no slow route.
+function readHeadMs({ upstreamMs, totalMs }: RequestEnd): number {
+  return upstreamMs >= 0 ? Math.min(upstreamMs, totalMs) : totalMs;
 }
 
 // The copy keeps the slice from retaining the whole string.

@@ -50,6 +50,7 @@ const RECORD: AccessRecord = {
   path: "/a/b",
   status: 200,
   latencyMs: 12.4,
+  isStream: false,
   clientAddress: "192.0.2.1",
   upstreamJson: '"http://up:80"',
   code: "",
@@ -90,6 +91,11 @@ test("a line has the fields of the specification and our own", () => {
     attempts: 1,
     upstream_ms: 11.3,
   });
+});
+
+test("a stream is marked, as its latency is the time for which it was open", () => {
+  const line = formatLine(new AccessLineFormat(), { ...RECORD, isStream: true });
+  assert.equal(JSON.parse(line).stream, true);
 });
 
 test("any client input stays one line of JSON with that value", () => {

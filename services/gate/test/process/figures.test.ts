@@ -1,4 +1,4 @@
-// Figures of the gateway are those of its users: not those of its own paths, and without the length of streams.
+// Figures of the gateway are those of its users: not those of its own paths, and without the length of streams and downloads.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { connect } from "node:net";
@@ -16,6 +16,12 @@ interface Snapshot {
 
 test("own paths have a series of their own, and streams and upgrades no latency", async (context) => {
   const server = createServer((request, response) => {
+    if (request.url === "/download") {
+      response.writeHead(200, { "Content-Type": "application/zip" });
+      response.write("PK");
+      setTimeout(() => response.end("end"), STREAM_MS);
+      return;
+    }
     if (request.url !== "/events") {
       response.end("ok");
       return;
@@ -45,6 +51,7 @@ test("own paths have a series of their own, and streams and upgrades no latency"
 
   await (await fetch(`${gate.url}/page`)).text();
   await (await fetch(`${gate.url}/events`)).text();
+  await (await fetch(`${gate.url}/download`)).text();
   await new Promise<void>((resolve, reject) => {
     const socket = connect(gate.port, "127.0.0.1");
     socket
@@ -53,15 +60,15 @@ test("own paths have a series of their own, and streams and upgrades no latency"
       .resume();
     socket.write("GET /socket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n");
   });
-  await waitFor(async () => (await read()).total_requests === 3, "three requests of users");
+  await waitFor(async () => (await read()).total_requests === 4, "four requests of users");
   const duration = "platform_http_duration_seconds";
   const sum = await readMetric(gate.url, `${duration}_sum`, { route: "/", status: "200" });
-  assert.ok(sum < STREAM_MS / 1_000, `${sum} s for one page`);
+  assert.ok(sum < STREAM_MS / 1_000, `${sum} s for a page and the head of a download`);
   const count = (status: string): Promise<number> =>
     readMetric(gate.url, `${duration}_count`, { route: "/", status });
-  assert.deepEqual([await count("200"), await count("101")], [1, 0]);
+  assert.deepEqual([await count("200"), await count("101")], [2, 0]);
   const requests = "platform_http_requests_total";
-  assert.equal(await readMetric(gate.url, requests, { route: "/", status: "200" }), 2);
+  assert.equal(await readMetric(gate.url, requests, { route: "/", status: "200" }), 3);
   assert.equal(await readMetric(gate.url, requests, { route: "/", status: "101" }), 1);
   assert.ok((await readMetric(gate.url, requests, { route: "internal", status: "200" })) >= 5);
 });

@@ -25,6 +25,7 @@ export const GATEWAY: Readonly<Record<string, string>> = {
   "Requests as they come": "Anfragen, wie sie kommen",
   "newest first": "neueste zuerst",
   "1 in {n}, newest first": "1 von {n}, neueste zuerst",
+  "open for {time}": "{time} offen",
   "Open the log": "Protokoll öffnen",
   "No request since this page was opened": "Keine Anfrage, seit diese Seite offen ist",
   "Older pages do not change": "Ältere Seiten ändern sich nicht",
