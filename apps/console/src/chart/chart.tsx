@@ -9,6 +9,9 @@ import { colourOf, watchTheme } from "./colours.ts";
 /** Marks that are closer than this are drawn as one. */
 const MARK_GAP_PX = 12;
 
+/** Least distance of the middles of two times on the axis: their text with seconds, and a gap. */
+const TIME_SPACE_PX = 68;
+
 /** A line of a chart. */
 export interface Line {
   label: string;
@@ -83,10 +86,10 @@ function describe(
     legend: { show: false },
     cursor: { y: false, points: { size: 7 } },
     // Room for the half of the last time that stands beyond the plot.
-    padding: [12, 26, 0, 0],
+    padding: [12, 32, 0, 0],
     scales: { y: { range: (_plot, _min, max) => [0, Math.max(1, (max ?? 0) * 1.15)] } },
     axes: [
-      { ...axis, grid: { show: false }, values: formatSplits },
+      { ...axis, grid: { show: false }, values: formatSplits, space: TIME_SPACE_PX },
       { ...axis, size: 52, grid: { stroke: grid, width: 1 } },
     ],
     series: [

@@ -79,23 +79,25 @@ function totals(main: ServiceLabel): Fact[] {
 
 function Ledger({ list }: { list: readonly ServiceLabel[] }) {
   return (
-    <table class="table ledger" aria-label={t("Services")}>
-      <thead>
-        <tr>
-          <th>{t("Service")}</th>
-          <th class="wide-only w-state">{t("State")}</th>
-          <th colSpan={3} class="now">
-            {t("Now")}
-          </th>
-          <th class="num w-spark">{t("Last 5 minutes")}</th>
-        </tr>
-      </thead>
-      <tbody>
-        {list.map((service) => (
-          <LedgerRow key={service.id} service={service} />
-        ))}
-      </tbody>
-    </table>
+    <div class="ledger-box">
+      <table class="table ledger" aria-label={t("Services")}>
+        <thead>
+          <tr>
+            <th>{t("Service")}</th>
+            <th class="wide-only w-state">{t("State")}</th>
+            <th colSpan={3} class="now">
+              {t("Now")}
+            </th>
+            <th class="num w-spark">{t("Last 5 minutes")}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {list.map((service) => (
+            <LedgerRow key={service.id} service={service} />
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 
@@ -109,13 +111,13 @@ function LedgerRow({ service }: { service: ServiceLabel }) {
           <ServiceMark id={service.id} />
           <span>
             {service.label}
-            <small class="phone-only">
+            <small class="svc-state">
               <StateMark kind={kind} /> {word}
             </small>
           </span>
         </a>
       </td>
-      <td class="wide-only">
+      <td class="wide-only w-state">
         <State kind={kind}>{word}</State>
       </td>
       {rows.map((row, index) => (

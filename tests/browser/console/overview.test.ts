@@ -1,0 +1,151 @@
+// The overview in Chromium: its names, units and figures are whole at each width, labels keep their distance, and a platform at
+// rest has no traffic.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Browser } from "playwright-core";
+import { chromiumSkip, startChromium } from "@platform/kernel/testing";
+import { Platform } from "../../identity/platform.ts";
+import { checkPage, goTo, openPlatform, takePicture, type ConsolePage } from "./chromium.ts";
+
+/** 640 px is the layout of 1280 px at a zoom of 200 %. */
+const WIDTHS = [390, 640, 1024, 1280, 1440];
+const GERMAN = `localStorage.setItem("platform.console", JSON.stringify({ language: "de" }))`;
+/** The least distance of two labels on one line of a chart. */
+const LABEL_GAP_PX = 8;
+/** A figure is the mean of the last second. */
+const REST_MS = 6_000;
+
+/** Texts that a box cuts off without an ellipsis, and texts of the ledger that are cut off at all. */
+const CUT = `(() => {
+  const cut = [];
+  const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
+    const text = node.data.trim();
+    const parent = node.parentElement;
+    if (text === "" || !parent.checkVisibility() || parent.closest(".hidden, .trace") !== null) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    const inLedger = parent.closest(".ledger") !== null;
+    for (const box of range.getClientRects()) {
+      if (box.width === 0) continue;
+      for (let outer = parent; outer !== null && outer.tagName !== "MAIN"; outer = outer.parentElement) {
+        const style = getComputedStyle(outer);
+        if (style.overflowX !== "hidden" && style.overflowX !== "clip") continue;
+        const edge = outer.getBoundingClientRect();
+        if (box.right <= edge.right + 1 && box.left >= edge.left - 1) continue;
+        if (style.textOverflow === "ellipsis" && !inLedger) break;
+        cut.push(text);
+        break;
+      }
+    }
+  }
+  return [...new Set(cut)];
+})()`;
+
+/** Records the labels that charts draw. */
+const RECORD_LABELS = `globalThis.labels_ = new Map();
+  const draw = CanvasRenderingContext2D.prototype.fillText;
+  const clear = CanvasRenderingContext2D.prototype.clearRect;
+  CanvasRenderingContext2D.prototype.clearRect = function (...box) {
+    globalThis.labels_.set(this.canvas, []);
+    return clear.apply(this, box);
+  };
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+    const { width } = this.measureText(text);
+    const { e, f, a } = this.getTransform();
+    const at = x * a + e;
+    const align = this.textAlign;
+    const left = align === "center" ? at - width / 2 : align === "right" || align === "end" ? at - width : at;
+    const list = globalThis.labels_.get(this.canvas) ?? [];
+    list.push({ text, left: left / devicePixelRatio, right: (left + width) / devicePixelRatio, y: Math.round(y + f) });
+    globalThis.labels_.set(this.canvas, list);
+    return draw.call(this, text, x, y);
+  };`;
+const READ_LABELS = `[...globalThis.labels_].filter(([canvas]) => canvas.isConnected).map(([, list]) => list)`;
+
+interface Label {
+  text: string;
+  left: number;
+  right: number;
+  y: number;
+}
+
+let browser: Browser;
+let platform: Platform;
+
+before(async () => {
+  if (chromiumSkip !== false) return;
+  [platform, browser] = await Promise.all([Platform.start(), startChromium()]);
+  // Not the page of a new installation.
+  await platform.storage("PUT", "/overview");
+});
+
+after(async () => {
+  await browser?.close();
+  await platform?.stop();
+});
+
+for (const language of ["en", "de"]) {
+  test(`texts are whole at each width: ${language}`, { skip: chromiumSkip }, async (t) => {
+    const look = { name: "", width: 1280, height: 900, colorScheme: "light" } as const;
+    const console = await openPlatform(t, browser, platform, look);
+    const { page } = console;
+    await page.addInitScript(RECORD_LABELS);
+    if (language === "de") await page.evaluate(GERMAN);
+    await page.reload();
+    await page.locator(`html[lang=${language}] main#content.body`).waitFor();
+    for (const width of WIDTHS) {
+      await page.setViewportSize({ width, height: 900 });
+      await goTo(console, "/settings");
+      await goTo(console, "/");
+      await page.locator(".chart canvas").first().waitFor();
+      await page.locator(".ledger .fig").first().waitFor();
+      await checkPage(console, `${width} px`);
+      await takePicture(console, `overview-${width}-${language}`);
+      assert.deepEqual(await page.evaluate(CUT), [], `${width} px: cut off`);
+      assert.deepEqual(await findCrowded(console), [], `${width} px: labels`);
+    }
+  });
+}
+
+/** Pairs of labels on one line of a chart that are too close. */
+async function findCrowded({ page }: ConsolePage): Promise<string[]> {
+  const charts = (await page.evaluate(READ_LABELS)) as Label[][];
+  assert.ok(
+    charts.some((labels) => labels.length > 2),
+    "a chart has labels",
+  );
+  return charts.flatMap((labels) =>
+    labels.flatMap((one, index) =>
+      labels
+        .slice(index + 1)
+        .filter(({ y, left, right, text }) => {
+          if (y !== one.y || (text === one.text && left === one.left)) return false;
+          return left < one.right + LABEL_GAP_PX && right > one.left - LABEL_GAP_PX;
+        })
+        .map(({ text }) => `${one.text} | ${text}`),
+    ),
+  );
+}
+
+test(
+  "a platform at rest has no traffic while its console is open",
+  { skip: chromiumSkip },
+  async (t) => {
+    const console = await openPlatform(t, browser, platform, undefined, "/");
+    const { page } = console;
+    await page.locator(".ledger .fig").first().waitFor();
+    await sleep(REST_MS);
+    for (const path of ["/identity/users", "/messaging/topics", "/runtime/logs", "/"]) {
+      await goTo(console, path);
+    }
+    await sleep(1_500);
+    const rates = await page
+      .locator(".ledger .fig")
+      .filter({ hasText: /req\/s|errors\/s|p99|msg\/s|dead\/s/ })
+      .allTextContents();
+    assert.ok(rates.length >= 7, `${rates.length} figures`);
+    for (const rate of rates) assert.match(rate.trim(), /^(?:0|–)\s/, rate);
+  },
+);
