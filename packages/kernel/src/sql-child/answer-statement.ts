@@ -1,8 +1,8 @@
 // Answers one question: compiles the statement with its permissions, fills the tables that it reads, and runs it.
 import { constants, type StatementSync } from "node:sqlite";
-import type { Ask, ChildResponse } from "./messages.ts";
+import type { Ask, ChildResponse, DatabaseOutline } from "./messages.ts";
 import { openQuestionDatabase, type OpenDatabase, quoteName } from "./open-database.ts";
-import type { SqlValue } from "./question.ts";
+import type { SqlAnswer, SqlColumn, SqlValue } from "./question.ts";
 import { readRows } from "./read-rows.ts";
 import { SqlError } from "./sql-error.ts";
 import { isBlank, isExplanation } from "./statement-text.ts";
@@ -18,8 +18,10 @@ export interface ServiceLink {
 
 // Result codes (https://sqlite.org/rescode.html)
 const SQLITE_ERROR = 1;
+const SQLITE_BUSY = 5;
 const SQLITE_NOMEM = 7;
 const SQLITE_TOOBIG = 18;
+const SQLITE_CONSTRAINT = 19;
 const SQLITE_MISMATCH = 20;
 const SQLITE_AUTH = 23;
 const SQLITE_RANGE = 25;
@@ -34,11 +36,17 @@ export async function answerStatement(ask: Ask, link: ServiceLink): Promise<void
   let opened: OpenDatabase | undefined;
   try {
     requireSize(ask);
-    opened = openQuestionDatabase(ask.database, ask.limits);
+    const answered = await answerElsewhere(ask, link);
+    if (answered !== undefined) {
+      const elapsed = performance.now() - begunMs;
+      link.send({ type: "done", isSpent: link.isSpent(), ...answered, elapsedMs: elapsed });
+      return;
+    }
+    opened = openQuestionDatabase(ask.database as SqliteOutline, ask.limits);
     const { database } = opened;
     const { statement, trusted } = compile(opened, ask);
     await fillTables(opened, ask, trusted, link);
-    const columns = statement.columns().map(({ name }) => ({ name }));
+    const columns = describeColumns(statement, ask.database.kind);
     const isTruncated = readRows(statement, ask.parameters, ask.limits, (rows) => {
       link.send({ type: "rows", rows });
     });
@@ -53,6 +61,24 @@ export async function answerStatement(ask: Ask, link: ServiceLink): Promise<void
   } finally {
     opened?.database.close();
   }
+}
+
+type SqliteOutline = Exclude<Ask["database"], { kind: "postgres" }>;
+
+// Changes, and other databases: their modules are loaded with the first of them.
+async function answerElsewhere(
+  ask: Ask,
+  link: ServiceLink,
+): Promise<Omit<SqlAnswer, "rows" | "elapsedMs"> | undefined> {
+  const send = (rows: SqlAnswer["rows"]): void => link.send({ type: "rows", rows });
+  if (ask.database.kind === "postgres") {
+    const { answerPostgres } = await import("./answer-postgres.ts");
+    return answerPostgres(ask, ask.database.url, send);
+  }
+  if (ask.write === undefined) return undefined;
+  if (ask.database.kind !== "file") throw new SqlError("forbidden", "Only SELECT is allowed.");
+  const { changeFile } = await import("./change-file.ts");
+  return changeFile(ask, ask.database.path, ask.write, send);
 }
 
 function requireSize({ sql, limits }: Ask): void {
@@ -102,6 +128,12 @@ function compile(
   return { statement, trusted };
 }
 
+function describeColumns(statement: StatementSync, kind: DatabaseOutline["kind"]): SqlColumn[] {
+  return statement.columns().map(({ name, type }) => {
+    return kind === "file" && type !== null ? { name, type } : { name };
+  });
+}
+
 async function fillTables(
   { database, read }: OpenDatabase,
   { database: outline }: Ask,
@@ -126,7 +158,7 @@ async function fillTables(
   trusted(() => database.exec("commit"));
 }
 
-function explain(error: unknown, { database: { kind } }: Ask): SqlError {
+function explain(error: unknown, { database: { kind }, write }: Ask): SqlError {
   if (error instanceof SqlError) return error;
   const message = error instanceof Error ? error.message : String(error);
   const code = (error as { errcode?: unknown } | undefined)?.errcode;
@@ -139,14 +171,19 @@ function explain(error: unknown, { database: { kind } }: Ask): SqlError {
       return new SqlError(
         "forbidden",
         kind === "file"
-          ? "Only reading is allowed."
+          ? write === undefined
+            ? "Only reading is allowed."
+            : "Only INSERT, UPDATE and DELETE on tables are allowed."
           : "Only SELECT on the listed views is allowed.",
       );
     case SQLITE_NOMEM:
       return new SqlError("limit", "The statement needs too much memory.", { limit: "memory" });
     case SQLITE_TOOBIG:
       return new SqlError("limit", "A value is too long.", { limit: "value" });
+    case SQLITE_BUSY:
+      return new SqlError("busy", "Another process is changing the database.");
     case SQLITE_ERROR:
+    case SQLITE_CONSTRAINT:
     case SQLITE_MISMATCH:
     case SQLITE_RANGE:
       if (!TOO_COMPLEX.test(message)) return new SqlError("invalid", message);

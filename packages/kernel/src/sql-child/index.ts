@@ -1,8 +1,10 @@
-// SQL of users: one SELECT at a time, in a child process with limits.
+// SQL of users: one SELECT or change at a time, in a child process with limits.
 export { SqlChildren, type SqlChildrenOptions, type SqlOutcome } from "./sql-children.ts";
 export { SqlError, type SqlErrorKind, type SqlLimitName } from "./sql-error.ts";
 export type {
   SqlAnswer,
+  SqlChanges,
+  SqlColumn,
   SqlCut,
   SqlDatabase,
   SqlLimits,
@@ -10,4 +12,5 @@ export type {
   SqlTable,
   SqlValue,
   SqlView,
+  SqlWrite,
 } from "./question.ts";

@@ -26,6 +26,7 @@ export interface Ask {
   readonly sql: string;
   readonly parameters: SqlQuestion["parameters"];
   readonly database: DatabaseOutline;
+  readonly write: SqlQuestion["write"];
   readonly limits: SqlLimits;
 }
 

@@ -21,6 +21,9 @@ const LIMITS = {
   vdbeOp: 250_000,
 };
 
+/** Depth of the triggers and foreign keys of a change. */
+const TRIGGER_DEPTH = 100;
+
 /** An open database. */
 export interface OpenDatabase {
   readonly database: DatabaseSync;
@@ -32,7 +35,10 @@ export interface OpenDatabase {
 }
 
 /** Opens the database of a question. Errors are those of SQLite. */
-export function openQuestionDatabase(outline: DatabaseOutline, limits: SqlLimits): OpenDatabase {
+export function openQuestionDatabase(
+  outline: Exclude<DatabaseOutline, { kind: "postgres" }>,
+  limits: SqlLimits,
+): OpenDatabase {
   switch (outline.kind) {
     case "views":
       return openViews(outline, limits);
@@ -111,12 +117,25 @@ export function quoteName(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
-function open(location: string, limits: SqlLimits, readOnly = true): DatabaseSync {
+/** Opens a file whose rows a statement changes. Its triggers and foreign keys run. */
+export function openForChange(path: string, limits: SqlLimits): DatabaseSync {
+  const database = open(path, limits, false, TRIGGER_DEPTH);
+  database.exec("pragma foreign_keys = on; pragma synchronous = full");
+  return database;
+}
+
+function open(
+  location: string,
+  limits: SqlLimits,
+  readOnly = true,
+  triggerDepth = LIMITS.triggerDepth,
+): DatabaseSync {
   const database = new DatabaseSync(location, {
     readOnly,
+    defensive: true,
     timeout: BUSY_MS,
     enableDoubleQuotedStringLiterals: false,
-    limits: { ...LIMITS, length: limits.valueBytes, sqlLength: limits.sqlBytes },
+    limits: { ...LIMITS, triggerDepth, length: limits.valueBytes, sqlLength: limits.sqlBytes },
   });
   database.exec("pragma temp_store = memory");
   database.exec("pragma trusted_schema = off");

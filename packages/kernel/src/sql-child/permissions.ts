@@ -140,3 +140,18 @@ export const permitReading: Permissions = ({ action, first, second }) => {
       return false;
   }
 };
+
+/**
+ * Permits reading as {@link permitReading}, and changing rows of tables. Triggers of the schema and foreign keys are asked about
+ * in the same way.
+ */
+export const permitWriting: Permissions = (access) => {
+  switch (access.action) {
+    case constants.SQLITE_INSERT:
+    case constants.SQLITE_UPDATE:
+    case constants.SQLITE_DELETE:
+      return access.database === "main" && !/^sqlite_/i.test(access.first ?? "sqlite_");
+    default:
+      return permitReading(access);
+  }
+};

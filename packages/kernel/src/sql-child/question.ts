@@ -50,6 +50,7 @@ export interface SqlTable {
  *   during the question: they are read without locks.
  * - `tables`: an empty database, filled with the tables that the statement reads.
  * - `file`: all tables of a SQLite file, with plans (`EXPLAIN`), recursion, and the pragmas that describe a schema.
+ * - `postgres`: what the role of the URL may read, in a transaction that cannot write and is rolled back.
  */
 export type SqlDatabase =
   | {
@@ -59,9 +60,16 @@ export type SqlDatabase =
       readonly views: readonly SqlView[];
     }
   | { readonly kind: "tables"; readonly tables: readonly SqlTable[] }
-  | { readonly kind: "file"; readonly path: string };
+  | { readonly kind: "file"; readonly path: string }
+  | { readonly kind: "postgres"; readonly url: string };
 
-/** A question: one SELECT. */
+/** A change: one INSERT, UPDATE or DELETE, of the kinds `file` and `postgres`. */
+export interface SqlWrite {
+  /** Number of rows that must be changed, otherwise nothing is; undefined changes nothing, and only counts. */
+  readonly expected?: number | undefined;
+}
+
+/** A question: one SELECT, or a change. */
 export interface SqlQuestion {
   /** Shares the children fairly with others. */
   readonly tenant: string;
@@ -69,13 +77,35 @@ export interface SqlQuestion {
   /** Values of `?` or of named parameters. */
   readonly parameters?: readonly SqlValue[] | Readonly<Record<string, SqlValue>>;
   readonly database: SqlDatabase;
+  readonly write?: SqlWrite;
+  /** Limits that differ from those of the children. */
+  readonly limits?: Partial<SqlLimits>;
+}
+
+/** A column of an answer. */
+export interface SqlColumn {
+  readonly name: string;
+  /** Type of the kinds `file` and `postgres`, as the database names it; absent for expressions of SQLite. */
+  readonly type?: string;
+}
+
+/** Effect of a change. */
+export interface SqlChanges {
+  /** Rows of the statement itself. */
+  readonly rows: number;
+  /** Rows that triggers and foreign keys have changed with them; of SQLite only. */
+  readonly others: number;
+  /** False if it was only counted, or the number was not the expected one. */
+  readonly isKept: boolean;
 }
 
 /** The answer to a question. */
 export interface SqlAnswer {
-  readonly columns: readonly { readonly name: string }[];
+  readonly columns: readonly SqlColumn[];
   readonly rows: readonly (readonly (SqlValue | SqlCut)[])[];
   /** True if there are further rows: the answer has reached its limit of rows or bytes. */
   readonly isTruncated: boolean;
   readonly elapsedMs: number;
+  /** Of a change. */
+  readonly changes?: SqlChanges;
 }

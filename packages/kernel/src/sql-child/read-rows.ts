@@ -53,7 +53,8 @@ function iterate(
   return rows as unknown as Iterable<SqlValue[]>;
 }
 
-function convertRow(
+/** A row as it is sent, with the size that is counted for it. */
+export function convertRow(
   values: readonly SqlValue[],
   shownBytes: number | undefined,
 ): { row: Row; rowBytes: number } {

@@ -129,7 +129,8 @@ export class SqlChildren {
     const idle = this.#idle.pop();
     clearTimeout(idle?.timer);
     const child = idle?.child ?? startChild();
-    const running = new RunningStatement(child, question, this.#options.limits);
+    const limits = { ...this.#options.limits, ...question.limits };
+    const running = new RunningStatement(child, question, limits);
     const onAbort = (): void => running.fail(signal?.reason, "aborted");
     signal?.addEventListener("abort", onAbort);
     prepared.onStarted?.((error) => running.fail(error, "killed"));
@@ -276,10 +277,10 @@ class RunningStatement {
         this.#rows.push(...response.rows);
         return;
       case "done": {
-        const { columns, isTruncated, elapsedMs } = response;
-        this.isReusable = !response.isSpent;
+        const { type: _type, isSpent, ...answer } = response;
+        this.isReusable = !isSpent;
         this.#finish("answered");
-        this.#resolve({ columns, rows: this.#rows, isTruncated, elapsedMs });
+        this.#resolve({ ...answer, rows: this.#rows });
         return;
       }
       case "failed": {
@@ -345,7 +346,7 @@ async function* openTable(
   yield* table.rows();
 }
 
-function outline({ sql, parameters, database }: SqlQuestion, limits: SqlLimits): Ask {
+function outline({ sql, parameters, database, write }: SqlQuestion, limits: SqlLimits): Ask {
   const asked =
     database.kind === "tables"
       ? {
@@ -353,5 +354,5 @@ function outline({ sql, parameters, database }: SqlQuestion, limits: SqlLimits):
           tables: database.tables.map(({ name, columns }) => ({ name, columns })),
         }
       : database;
-  return { type: "ask", sql, parameters, database: asked, limits };
+  return { type: "ask", sql, parameters, database: asked, write, limits };
 }
