@@ -1,6 +1,6 @@
 // The activity page: events of the user's account, for users who suspect that someone else uses it.
 import { z } from "zod";
-import type { AuditRow } from "../../database/audit.ts";
+import type { AuditRow } from "@platform/kernel/audit";
 import { networkOf } from "../../guard/network.ts";
 import { button, hidden } from "../form.ts";
 import { html, type Html, type Part } from "../html.ts";
