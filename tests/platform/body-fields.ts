@@ -56,7 +56,7 @@ export const BODY_FIELDS: Readonly<Record<string, BodyFields>> = {
       objects[].version parts[].etag password secret_key source_bucket source_key source_version
       stomp.destination stomp.password stomp.user subscriptions[].bucket subscriptions[].events[]
       subscriptions[].filter.prefix subscriptions[].filter.suffix subscriptions[].id
-      subscriptions[].stomp.destination subscriptions[].stomp.password subscriptions[].stomp.user
+      rule subscriptions[].stomp.destination subscriptions[].stomp.password subscriptions[].stomp.user
       tags[].key tags[].value token until user username version
     `),
   },

@@ -26,6 +26,7 @@ import type { Embedder } from "./model/vector.ts";
 import { createVersionEmbedder } from "./task/embed-version.ts";
 import { createVectorDropper } from "./task/drop-vectors.ts";
 import { TaskQueue } from "./task/task-queue.ts";
+import type { DeadTask, DeadTaskFilter } from "./model/task.ts";
 
 /** Totals since the start, and current values. */
 export interface StoreStats {
@@ -86,9 +87,9 @@ export class Store {
   /** Events of buckets with a `notification` setting. */
   readonly events: EventOutbox;
   readonly maintenance: Maintenance;
+  readonly tasks: TaskQueue;
   readonly #env: ServiceEnvironment;
   readonly #outbox: StoredOutbox;
-  readonly #tasks: TaskQueue;
   readonly #monitor: DriveMonitor | undefined;
   readonly #index: IndexConnection;
   readonly #freeSpace: FreeSpace;
@@ -121,23 +122,43 @@ export class Store {
     this.uploads = new MultipartService(environment, this.copies, index);
     this.maintenance = new Maintenance(environment, index, maintenance, monitor);
     this.maintenance.start();
-    const { writer, now } = environment;
-    this.#tasks = new TaskQueue({
-      index,
-      writer,
-      now,
-      handlers: {
-        "drop-vectors": createVectorDropper(writer),
-        embed: createVersionEmbedder({
-          index,
-          writer,
-          embedder,
-          buckets: this.buckets,
-          objects: this.objects,
-        }),
-      },
-      log: maintenance.log,
-    });
+    this.tasks = new TaskQueue({ ...environment, index, log: maintenance.log });
+    this.#handleTasks(embedder);
+  }
+
+  #handleTasks(embedder: Embedder): void {
+    const { writer } = this.#env;
+    this.tasks.handle("drop-vectors", createVectorDropper(writer));
+    const parts = { index: this.#index, writer, embedder };
+    const { buckets, objects } = this;
+    this.tasks.handle("embed", createVersionEmbedder({ ...parts, buckets, objects }));
+  }
+
+  /** Dead tasks with numbers above `afterId`, at most `tasksMax`. */
+  listDeadTasks(
+    filter: Omit<DeadTaskFilter, "ids">,
+    afterId: number,
+    tasksMax: number,
+  ): Promise<DeadTask[]> {
+    return this.#env.readers.query("listDeadTasks", filter, afterId, tasksMax);
+  }
+
+  /** Starts dead tasks again, or discards them. Returns their number. */
+  async settleDeadTasks(action: "retry" | "discard", filter: DeadTaskFilter): Promise<number> {
+    const { writer, now } = this.#env;
+    const operation = { type: "settleDeadTasks", action, filter, tasksMax: 1_000 } as const;
+    let tasks = 0;
+    for (let afterId: number | undefined = 0; afterId !== undefined;) {
+      const nowMs = now();
+      const settled: { tasks: number; lastId: number | undefined } = await writer.submit({
+        ...operation,
+        afterId,
+        nowMs,
+      });
+      tasks += settled.tasks;
+      afterId = settled.lastId;
+    }
+    return tasks;
   }
 
   /** The usage of a bucket as of the last commit. Reads a single row: cheap enough for the event loop. */
@@ -241,7 +262,7 @@ export class Store {
   async #close(): Promise<void> {
     this.#stopping.abort();
     this.#outbox.close();
-    await this.#tasks.stop();
+    await this.tasks.stop();
     await this.#monitor?.stop();
     await this.maintenance.stop();
     await this.buckets.close();

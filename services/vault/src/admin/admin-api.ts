@@ -25,6 +25,7 @@ import { createDriveRoutes } from "./drive-routes.ts";
 import { createEventRoutes } from "./event-routes.ts";
 import { createJobRoutes } from "./job-routes.ts";
 import { createScrubRoutes } from "./scrub-routes.ts";
+import { createTaskRoutes } from "./task-routes.ts";
 import { ADMIN_SCOPE, requireAdmin } from "./storage-callers.ts";
 import { createUsageRoutes } from "./usage-routes.ts";
 
@@ -91,6 +92,7 @@ function createAdminRoutes(options: AdminOptions): ApiRoute[] {
     ...createScrubRoutes(api.store),
     ...createDriveRoutes({ store: api.store, dataDir }),
     ...createJobRoutes(api.store),
+    ...createTaskRoutes(api.store),
     ...createUsageRoutes(api.store),
     ...createUserRoutes(directory),
     ...createRoleRoutes(directory),

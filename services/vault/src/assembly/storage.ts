@@ -14,6 +14,7 @@ import type { Owner } from "../model/bucket.ts";
 import { StoreError } from "../model/store-error.ts";
 import type { Store } from "../object-store.ts";
 import { openStore } from "../open-store.ts";
+import { collectTasks } from "../task/task-metrics.ts";
 
 /** The parts. */
 export interface Storage {
@@ -27,7 +28,7 @@ export interface Storage {
 
 /** Opens the store, and creates the configured buckets. */
 export async function openStorage(config: VaultConfig, service: Service): Promise<Storage> {
-  const { log, clock, lifecycle, health } = service;
+  const { log, clock, lifecycle, health, metrics } = service;
   const masterKey =
     config.master_key === undefined
       ? loadMasterKey(join(config.data_dir, "access", "master.key"), holdsStore(config))
@@ -35,6 +36,7 @@ export async function openStorage(config: VaultConfig, service: Service): Promis
   const keys = createKeyProvider(masterKey);
   const store = await openStore({ ...toStoreOptions(config), log, keys });
   lifecycle.onDrain("store", () => store.close(), "database");
+  collectTasks(metrics, store.tasks, () => clock.now());
   health.addCheck("store", () => store.check());
   health.addWarning("drives", () => store.describeLostDrives());
   const directory = new Directory({

@@ -69,8 +69,15 @@ export const OTHER_TABLES: readonly (SalvagedTable & {
   {
     name: "tasks",
     order: "id",
-    columns: "id kind rule bucket key version seq due attempts state detail".split(" "),
+    columns: "id kind rule bucket key version seq due attempts state detail added".split(" "),
   },
+  {
+    name: "jobs",
+    order: "number",
+    columns: "number id operation state maker created ended sequence spec progress".split(" "),
+  },
+  { name: "job_lines", order: "job, number", columns: ["job", "number", "failures", "lines"] },
+  { name: "trigger_runs", order: "id", columns: ["id", "bucket", "document"] },
   { name: "events", order: "id", columns: ["id", "record"] },
 ].map((table) => ({
   ...table,

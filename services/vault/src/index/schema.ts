@@ -6,9 +6,9 @@ import { recountUsage, USAGE_TABLE } from "./usage-rows.ts";
 
 /**
  * Incremented by each change that an older program would misread. 2 added the seals of rows (`seal.ts`), 3 the usage of
- * buckets, 4 vectors and tasks.
+ * buckets, 4 vectors and tasks, 5 jobs, runs of triggers and the age of tasks.
  */
-export const FORMAT_VERSION = 4;
+export const FORMAT_VERSION = 5;
 
 /** Bytes of a page of the index. */
 export const PAGE_BYTES = 8192;
@@ -153,6 +153,43 @@ create table tasks (
 create index tasks_by_due on tasks (state, kind, due);
 `;
 
+/**
+ * Jobs with the lines of their reports (NDJSON, several in a row), and the last runs of triggers. `sequence` is that of the
+ * start: a job sees the versions up to it. Adding the column and the tables takes constant time; the indexes of tasks, the
+ * time for reading the waiting ones.
+ */
+const TABLES_OF_FORMAT_5 = `
+alter table tasks add column added integer;
+create index tasks_by_rule on tasks (state, kind, bucket, rule, due);
+create index tasks_dead on tasks (id) where state = 'dead';
+create table jobs (
+  number integer primary key autoincrement,
+  id text not null unique,
+  operation text not null,
+  state text not null,
+  maker text not null,
+  created integer not null,
+  ended integer,
+  sequence integer not null,
+  spec text not null,
+  progress text not null
+);
+create index jobs_by_state on jobs (state, number);
+create table job_lines (
+  job integer not null,
+  number integer not null,
+  failures integer not null,
+  lines text not null,
+  primary key (job, number)
+) without rowid;
+create table trigger_runs (
+  id integer primary key autoincrement,
+  bucket integer not null,
+  document text not null
+);
+create index trigger_runs_by_bucket on trigger_runs (bucket, id);
+`;
+
 /** A connection with its prepared statements. */
 export class IndexConnection {
   #database: DatabaseSync;
@@ -252,6 +289,7 @@ export function makeTables(database: DatabaseSync, from: number, to: number): vo
   if (from < 2 && to >= 2) database.exec(SEAL_COLUMNS.join("\n"));
   if (from < 3 && to >= 3) database.exec(USAGE_TABLE);
   if (from < 4 && to >= 4) database.exec(TABLES_OF_FORMAT_4);
+  if (from < 5 && to >= 5) database.exec(TABLES_OF_FORMAT_5);
 }
 
 // Reads all rows of versions, once. Earlier formats had only totals.

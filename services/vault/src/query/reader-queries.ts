@@ -2,6 +2,7 @@
 import { listCandidates } from "./lifecycle-candidates.ts";
 import { listObjectParts, listUploads } from "./list-uploads.ts";
 import { listObjects } from "./list-objects.ts";
+import { countTasks, listDeadTasks } from "./list-tasks.ts";
 import { listVersions } from "./list-versions.ts";
 import type { IndexConnection } from "../index/schema.ts";
 
@@ -12,6 +13,8 @@ const READER_QUERIES = {
   listUploads,
   listObjectParts,
   listCandidates,
+  countTasks,
+  listDeadTasks,
 };
 
 type Queries = typeof READER_QUERIES;

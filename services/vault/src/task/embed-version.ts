@@ -7,7 +7,8 @@ import { type Embedder, type EmbedSource, RefusedTextError } from "../model/vect
 import type { BucketCatalogue } from "../store/bucket-catalogue.ts";
 import type { ObjectService } from "../store/object-service.ts";
 import type { IndexWriter } from "../transaction/writer.ts";
-import type { Task, TaskHandler } from "./task-queue.ts";
+import type { Task } from "./due-tasks.ts";
+import type { TaskHandler } from "./task-queue.ts";
 
 const BODY_BYTES_DEFAULT = 65_536;
 const METADATA = "metadata.";

@@ -100,6 +100,7 @@ export function applyDeleteBucket(
   const uploads = context.sql("select id, bucket, completed from uploads where bucket = ?").all(id);
   for (const upload of uploads as unknown as UploadRow[]) releaseUpload(context, upload);
   context.sql("delete from tasks where bucket = ?").run(id);
+  context.sql("delete from trigger_runs where bucket = ?").run(id);
   context.sql("delete from buckets where id = ?").run(id);
   context.buckets.delete(name);
   return null;
@@ -148,7 +149,7 @@ function changeVectorIndex(
     new StoreError("InvalidBucketState", reason, { bucket: bucket.name });
   if (wanted === undefined) {
     if (before === undefined || !hasVectors(context, id)) return;
-    const task = { rule: "", bucket: id, key: new Uint8Array(), version: "", dueMs: nowMs };
+    const task = { rule: "", bucket: id, key: new Uint8Array(), version: "", nowMs };
     addTask(context, { kind: "drop-vectors", ...task });
     return;
   }

@@ -46,6 +46,7 @@ export function findChangedRow(operation: Operation): ChangedRow | undefined {
     case "dropVectors":
     case "endTask":
     case "retryTask":
+    case "settleDeadTasks":
     case "confirm":
       return undefined;
     default:

@@ -12,7 +12,12 @@ import {
 } from "./upload-operations.ts";
 import { applyAttribute } from "./attribute-operations.ts";
 import { applyDelete } from "./delete-operation.ts";
-import { applyDropVectors, applyEndTask, applyRetryTask } from "./task-operations.ts";
+import {
+  applyDropVectors,
+  applyEndTask,
+  applyRetryTask,
+  applySettleDeadTasks,
+} from "./task-operations.ts";
 import { applySetVector } from "./vector-operations.ts";
 import { applyPut } from "./put-operation.ts";
 import type { WriterContext } from "./writer-context.ts";
@@ -33,6 +38,7 @@ const OPERATION_HANDLERS = {
   dropVectors: applyDropVectors,
   endTask: applyEndTask,
   retryTask: applyRetryTask,
+  settleDeadTasks: applySettleDeadTasks,
   createUpload: applyCreateUpload,
   putPart: applyPutPart,
   completeUpload: applyCompleteUpload,

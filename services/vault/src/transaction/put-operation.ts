@@ -187,7 +187,7 @@ function placeVector(
   }
   const { vectorIndex } = state.bucket.settings;
   if (vectorIndex?.embed === undefined) return;
-  addTask(context, { kind: "embed", rule: "", bucket: state.id, key, version, dueMs: nowMs });
+  addTask(context, { kind: "embed", rule: "", bucket: state.id, key, version, nowMs });
 }
 
 function chooseRetention(state: BucketState, object: NewObject): Retention | undefined {

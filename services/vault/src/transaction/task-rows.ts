@@ -1,8 +1,6 @@
 // Tasks inside the writer: work that a commit has caused.
+import type { TaskKind } from "../model/task.ts";
 import type { WriterContext } from "./writer-context.ts";
-
-/** Kinds of tasks. */
-export type TaskKind = "drop-vectors" | "embed";
 
 /** A task about a bucket or a version. There is one at most for each kind, rule, bucket, key and version. */
 export interface NewTask {
@@ -12,18 +10,21 @@ export interface NewTask {
   /** Empty, like the version, for a task about a bucket. */
   readonly key: Uint8Array;
   readonly version: string;
-  readonly dueMs: number;
+  /** It is due from now on. */
+  readonly nowMs: number;
 }
 
 /** Adds a task. One that waits already, or has failed, begins again. */
 export function addTask(context: WriterContext, task: NewTask): void {
-  const { kind, rule, bucket, key, version, dueMs } = task;
+  const { kind, rule, bucket, key, version, nowMs } = task;
   context
     .sql(
-      "insert into tasks (kind, rule, bucket, key, version, seq, due, attempts, state) values (?, ?, ?, ?, ?, ?, ?, 0, 'waiting') " +
-        "on conflict do update set seq = excluded.seq, due = excluded.due, attempts = 0, state = 'waiting', detail = null",
+      "insert into tasks (kind, rule, bucket, key, version, seq, due, added, attempts, state) values (?, ?, ?, ?, ?, ?, ?, ?, 0, 'waiting') " +
+        "on conflict do update set seq = excluded.seq, due = excluded.due, added = excluded.added, attempts = 0, " +
+        "state = 'waiting', detail = null",
     )
-    .run(kind, rule, bucket, key, version, context.nextSequence(), dueMs);
+    .run(kind, rule, bucket, key, version, context.nextSequence(), nowMs, nowMs);
+  context.totals.addedTasks += 1;
 }
 
 /** True if a bucket has a task of a kind. */

@@ -1,9 +1,10 @@
 // The vector of an existing version, inside the writer: set, replaced, removed.
 import { encodeKey } from "../index/records.ts";
 import type { ObjectAddress } from "../model/object.ts";
+import type { TaskAddress } from "../model/task.ts";
 import { requireQuota } from "../model/quota.ts";
 import { requireVersion } from "./attribute-operations.ts";
-import { applyEndTask, type TaskAddress } from "./task-operations.ts";
+import { applyEndTask } from "./task-operations.ts";
 import { hasVector, removeVector, setVector } from "./vector-rows.ts";
 import type { WriterContext } from "./writer-context.ts";
 

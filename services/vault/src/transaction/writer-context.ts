@@ -22,6 +22,8 @@ export interface IndexTotals {
   storageBytes: number;
   pendingEvents: number;
   droppedEvents: number;
+  /** Tasks that were added since the start. */
+  addedTasks: number;
 }
 
 /** Limits of the writer. */
@@ -58,6 +60,7 @@ export class WriterContext {
     storageBytes: 0,
     pendingEvents: 0,
     droppedEvents: 0,
+    addedTasks: 0,
   };
   /** Of this start; the upper half of blob and segment ids. */
   readonly generation: number;

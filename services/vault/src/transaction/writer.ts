@@ -53,6 +53,8 @@ export class IndexWriter {
   stopped: string | undefined;
   /** Called when a copy was dropped. */
   onLost: (slot: number, reason: string) => void = () => undefined;
+  /** Called after a group that has added tasks. */
+  onTasks: () => void = () => undefined;
   readonly #limits: WriterLimits;
   readonly #waitingMax: number;
   readonly #replicasMin: number;
@@ -261,6 +263,7 @@ export class IndexWriter {
 
   #finish(response: GroupResponse): void {
     const settled = this.#takeRunning();
+    const hasTasks = response.totals.addedTasks !== this.totals.addedTasks;
     this.totals = response.totals;
     this.#sequence = response.sequence;
     this.commits += 1;
@@ -270,6 +273,7 @@ export class IndexWriter {
     for (const [index, waiter] of settled.entries()) {
       settleWaiter(waiter, response.outcomes[index]);
     }
+    if (hasTasks) this.onTasks();
     this.#tellIdle();
   }
 

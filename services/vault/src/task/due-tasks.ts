@@ -1,0 +1,63 @@
+// Finds tasks whose time has come, rule by rule.
+import type { IndexConnection } from "../index/schema.ts";
+import type { TaskAddress, TaskKind } from "../model/task.ts";
+
+/** A task as it was read. */
+export interface Task extends TaskAddress {
+  readonly kind: TaskKind;
+  readonly rule: string;
+  readonly bucket: number;
+  readonly key: Uint8Array;
+  readonly version: string;
+  readonly attempts: number;
+  /** Epoch ms; null if the task is older than this information. */
+  readonly added: number | null;
+}
+
+/** A rule of a bucket. */
+export interface DueRule {
+  readonly bucket: number;
+  readonly rule: string;
+}
+
+/** The first rule with waiting tasks behind `after`; behind the last one the first of all. */
+export function findNextRule(
+  index: IndexConnection,
+  kind: TaskKind,
+  after: DueRule | undefined,
+): DueRule | undefined {
+  if (after !== undefined) {
+    const inBucket = index
+      .sql(
+        "select bucket, rule from tasks where state = 'waiting' and kind = ? and bucket = ? and rule > ? order by rule limit 1",
+      )
+      .get(kind, after.bucket, after.rule);
+    const next = inBucket ?? findBucketAfter(index, kind, after.bucket);
+    if (next !== undefined) return next as unknown as DueRule;
+  }
+  return findBucketAfter(index, kind, -1) as DueRule | undefined;
+}
+
+/** Tasks of a rule that are due, by their due time. */
+export function findDueTasks(
+  index: IndexConnection,
+  kind: TaskKind,
+  { bucket, rule }: DueRule,
+  nowMs: number,
+  tasksMax: number,
+): Task[] {
+  return index
+    .sql(
+      "select id, seq, kind, rule, bucket, key, version, attempts, added from tasks " +
+        "where state = 'waiting' and kind = ? and bucket = ? and rule = ? and due <= ? order by due, seq limit ?",
+    )
+    .all(kind, bucket, rule, nowMs, tasksMax) as unknown as Task[];
+}
+
+function findBucketAfter(index: IndexConnection, kind: TaskKind, bucket: number) {
+  return index
+    .sql(
+      "select bucket, rule from tasks where state = 'waiting' and kind = ? and bucket > ? order by bucket, rule limit 1",
+    )
+    .get(kind, bucket);
+}
