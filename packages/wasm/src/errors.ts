@@ -13,6 +13,8 @@
  * - `trapped`: it ended with a trap, including a stack overflow.
  * - `exited`: a command ended with an exit code other than 0.
  * - `output-too-large`: it wrote more than `outputBytesMax`.
+ * - `input-too-large`: a `transform` guest was to receive more than it can be given at once.
+ * - `cancelled`: the run was cancelled.
  * - `invalid-result`: the result is outside its memory, or not one that the calling convention allows.
  * - `overloaded`: more calls are queued than `waitingMax`; the guest did not run.
  * - `closed`: the pool was closed.
@@ -27,6 +29,8 @@ export type GuestErrorCode =
   | "trapped"
   | "exited"
   | "output-too-large"
+  | "input-too-large"
+  | "cancelled"
   | "invalid-result"
   | "overloaded"
   | "closed";

@@ -1,4 +1,4 @@
-// WASI preview 1 with only the standard streams: no files, sockets, environment or arguments.
+// WASI preview 1 with only the standard streams: no files, sockets or arguments. The environment is that of the host's choice.
 // (WebAssembly/WASI, legacy/preview1/docs.md)
 import { randomFillSync } from "node:crypto";
 import { GuestError } from "../errors.ts";
@@ -38,12 +38,34 @@ export class GuestExit extends Error {
   }
 }
 
+/** Thrown by streams that were aborted; ends the guest. Does not leave this package. */
+export class StreamAborted extends Error {
+  override readonly name = "StreamAborted";
+}
+
 /** Replaces the standard streams and counts the work of the host. */
 export interface WasiHooks {
   /** Receives what the guest writes to both streams, instead of keeping it. The bytes are valid only during the call. */
   onText(bytes: Uint8Array): void;
   /** Called before work of this many units; ends the guest by throwing. */
   charge(units: number): void;
+}
+
+/** Standard input and output that are not in memory. */
+export interface WasiStreams {
+  /** Fills the beginning of `target`, and waits for at least one byte; 0 is the end. */
+  read(target: Uint8Array): number;
+  /** Writes all bytes, which are valid only during the call. */
+  write(bytes: Uint8Array): void;
+}
+
+/** Parts of a guest that runs on streams. */
+export interface StreamedWasi {
+  readonly streams: WasiStreams;
+  /** Variables, as `NAME=value`. */
+  readonly environment: readonly string[];
+  /** Bytes of standard error that are kept. */
+  readonly errorBytesMax: number;
 }
 
 /** A subscription of `poll_oneoff`. */
@@ -61,6 +83,8 @@ const VECTOR_UNITS = 64;
 export class Wasi {
   readonly #outputBytesMax: number;
   readonly #hooks: WasiHooks | undefined;
+  readonly #streamed: StreamedWasi | undefined;
+  readonly #environment: readonly Uint8Array[];
   #memory: WebAssembly.Memory | undefined;
   #input: Uint8Array = new Uint8Array(0);
   #inputAt = 0;
@@ -71,9 +95,12 @@ export class Wasi {
   /** Time that the guest has slept, in nanoseconds. */
   #sleptNs = 0n;
 
-  constructor(outputBytesMax: number, hooks?: WasiHooks) {
+  constructor(outputBytesMax: number, hooks?: WasiHooks, streamed?: StreamedWasi) {
     this.#outputBytesMax = outputBytesMax;
     this.#hooks = hooks;
+    this.#streamed = streamed;
+    const encoder = new TextEncoder();
+    this.#environment = (streamed?.environment ?? []).map((one) => encoder.encode(`${one}\0`));
   }
 
   bind(memory: WebAssembly.Memory): void {
@@ -110,8 +137,9 @@ export class Wasi {
     return Object.assign(imports, {
       args_sizes_get: (count: number, bytes: number) => this.#setSizes(count, bytes),
       args_get: () => SUCCESS,
-      environ_sizes_get: (count: number, bytes: number) => this.#setSizes(count, bytes),
-      environ_get: () => SUCCESS,
+      environ_sizes_get: (count: number, bytes: number) =>
+        this.#setSizes(count, bytes, this.#environment),
+      environ_get: (pointers: number, at: number) => this.#placeEnvironment(pointers, at),
       clock_res_get: (_clock: number, at: number) => this.#setUint64(at, 1_000_000n),
       clock_time_get: (clock: number, _precision: bigint, at: number) =>
         this.#setUint64(at, this.#readClock(clock)),
@@ -141,10 +169,26 @@ export class Wasi {
     return new DataView(this.#memory.buffer);
   }
 
-  #setSizes(count: number, bytes: number): number {
+  #setSizes(count: number, bytes: number, texts: readonly Uint8Array[] = []): number {
     const view = this.#view;
-    view.setUint32(count >>> 0, 0, true);
-    view.setUint32(bytes >>> 0, 0, true);
+    view.setUint32(count >>> 0, texts.length, true);
+    view.setUint32(
+      bytes >>> 0,
+      texts.reduce((sum, { length }) => sum + length, 0),
+      true,
+    );
+    return SUCCESS;
+  }
+
+  #placeEnvironment(pointers: number, at: number): number {
+    const view = this.#view;
+    const memory = new Uint8Array(view.buffer);
+    let next = at >>> 0;
+    for (const [index, text] of this.#environment.entries()) {
+      view.setUint32((pointers >>> 0) + index * 4, next, true);
+      memory.set(text, next);
+      next += text.length;
+    }
     return SUCCESS;
   }
 
@@ -226,7 +270,9 @@ export class Wasi {
 
   #readClock(clock: number): bigint {
     if (clock === REALTIME) return BigInt(Date.now()) * 1_000_000n;
-    return process.hrtime.bigint() + this.#sleptNs;
+    const nowNs = process.hrtime.bigint() + this.#sleptNs;
+    // Guests of strangers get no clock that is precise enough to watch their neighbours.
+    return this.#streamed === undefined ? nowNs : nowNs - (nowNs % 1_000_000n);
   }
 
   #read(file: number, vectors: number, count: number, at: number): number {
@@ -234,6 +280,16 @@ export class Wasi {
     this.#hooks?.charge(count * VECTOR_UNITS);
     const view = this.#view;
     let total = 0;
+    if (this.#streamed !== undefined) {
+      // The first vector with room; a guest that wants more reads again.
+      for (let index = 0; index < count && total === 0; index++) {
+        const target = readVector(view, vectors, index);
+        if (target.length > 0) total = this.#streamed.streams.read(target);
+        if (target.length > 0 && total === 0) break;
+      }
+      view.setUint32(at >>> 0, total, true);
+      return SUCCESS;
+    }
     for (let index = 0; index < count && this.#inputAt < this.#input.length; index++) {
       const target = readVector(view, vectors, index);
       const bytes = this.#input.subarray(this.#inputAt, this.#inputAt + target.length);
@@ -253,6 +309,7 @@ export class Wasi {
     for (let index = 0; index < count; index++) {
       const bytes = readVector(view, vectors, index);
       if (this.#hooks !== undefined) this.#passOn(bytes, this.#hooks);
+      else if (file === 1 && this.#streamed !== undefined) this.#streamed.streams.write(bytes);
       else if (file === 1) this.#keepOutput(bytes);
       else this.#keepError(bytes);
       total += bytes.length;
@@ -277,7 +334,8 @@ export class Wasi {
   }
 
   #keepError(bytes: Uint8Array): void {
-    const kept = bytes.slice(0, ERROR_TEXT_MAX - this.#errorBytes);
+    const bytesMax = this.#streamed?.errorBytesMax ?? ERROR_TEXT_MAX;
+    const kept = bytes.slice(0, bytesMax - this.#errorBytes);
     this.#errorBytes += kept.length;
     if (kept.length > 0) this.#errorText.push(kept);
   }

@@ -59,7 +59,7 @@ const chosenBody = z.strictObject({
   ...names,
 });
 
-/** Routes of tasks. */
+/** Routes that count durable tasks, list the dead ones, and start or discard them. */
 export function createTaskRoutes(store: Store): ApiRoute[] {
   return [
     defineRoute({
