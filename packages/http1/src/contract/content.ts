@@ -3,6 +3,7 @@ import type { Buffer } from "node:buffer";
 
 import type { ResponseHead } from "../parse/index.ts";
 import type { AnswerHeaders } from "../write/index.ts";
+import type { ForwardTarget } from "./forward.ts";
 
 /** Observes the body of a forwarded request: see `Exchange.requestTap`. */
 export interface RequestTap {
@@ -99,6 +100,12 @@ export interface ContentOutput {
   append(filters: readonly ContentFilter[]): void;
   /** Fails the request after an asynchronous error. */
   fail(error: unknown): void;
+  /**
+   * Drops this response and forwards the request to another target, as long as nothing has been sent: all filters of the
+   * response are aborted, those of the next one are chosen again. False, without any effect, after the head was sent, for a
+   * request whose body was not collected, and after as many attempts as a request may have.
+   */
+  retry(target: ForwardTarget): boolean;
 }
 
 /** A response head in bytes. */

@@ -73,7 +73,7 @@ export interface Exchange<U = unknown> {
   readonly collected: Buffer | null;
   /**
    * Set in `onFailure` by a handler that answers after it has returned: the engine then sends no error response. The handler
-   * must answer, unless `aborted`. Cleared for each request.
+   * must answer or, with a body that was collected, forward the request again, unless `aborted`. Cleared for each request.
    */
   answersLater: boolean;
   /**

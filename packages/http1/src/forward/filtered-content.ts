@@ -1,5 +1,6 @@
 // Passes the content of one forwarded response through its filters, and sends head and content with framing of its own.
 import type { ContentFilter, ContentOutput, ResponseDraft } from "../contract/content.ts";
+import type { ForwardTarget } from "../contract/forward.ts";
 import { Framing, type FramingKind, type ResponseParser } from "../parse/index.ts";
 import {
   CHUNK_END,
@@ -29,6 +30,8 @@ export interface FilteredOwner {
   onFiltered(isWhole: boolean): void;
   /** A filter failed. */
   onFilterFault(error: unknown): void;
+  /** A filter replaces the response by that of another target; false if that is not possible. */
+  retryFiltered(target: ForwardTarget): boolean;
 }
 
 /** The draft of the head in `writer`, which `parser` has read from the upstream. */
@@ -198,6 +201,7 @@ export class FilteredContent<U> {
       fail: (error) => {
         if (!this.#isOver) this.#owner.onFilterFault(error);
       },
+      retry: (target) => !this.#isOver && this.#first !== null && this.#owner.retryFiltered(target),
     };
   }
 

@@ -5,6 +5,7 @@ import type { UpstreamConnection } from "../upstream/connection.ts";
 import type { ConnectionPool } from "../upstream/pool.ts";
 import type { ForwardClient } from "./client.ts";
 import type { CompiledPlan } from "./plan.ts";
+import { ATTEMPTS_MAX } from "./failures.ts";
 import { Replay } from "./replay.ts";
 import { State } from "./state.ts";
 
@@ -73,8 +74,20 @@ export class ForwardedRequest<U> {
     this.startMs = exchange.isHandling ? exchange.startedAtMs : exchange.host.engine.now();
     this.isHeadSent = false;
     this.replay.begin();
-    const { totalMs } = target.plan as CompiledPlan;
-    this.totalDeadlineMs = totalMs === 0 ? NEVER : exchange.startedAtMs + totalMs;
+    this.#setTotalDeadline(target);
+  }
+
+  /** Continues after a failed attempt that the handler has not answered. */
+  resume(target: ForwardTarget, observer: ForwardObserver<U>): void {
+    this.observer = observer;
+    this.exchange.answersLater = false;
+    this.#setTotalDeadline(target);
+  }
+
+  /** The whole request is here, so that it can be sent again after a response has arrived. */
+  get isRepeatable(): boolean {
+    const { collected, bodyDone, bytesIn } = this.exchange;
+    return (collected !== null || (bodyDone && bytesIn === 0)) && this.attempts < ATTEMPTS_MAX;
   }
 
   /** Starts an attempt, which needs a connection. */
@@ -111,6 +124,11 @@ export class ForwardedRequest<U> {
   /** The next bytes of the response must arrive within the plan's timeout. */
   expectContent(): void {
     this.idleDeadlineMs = this.exchange.host.engine.deadlineIn(this.plan.bodyIdleMs);
+  }
+
+  #setTotalDeadline(target: ForwardTarget): void {
+    const { totalMs } = target.plan as CompiledPlan;
+    this.totalDeadlineMs = totalMs === 0 ? NEVER : this.exchange.startedAtMs + totalMs;
   }
 
   /** Stops reading from the upstream. */

@@ -58,6 +58,12 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, ForwardOwner {
   }
 
   start(target: ForwardTarget, observer: ForwardObserver<U>): void {
+    const request = this.#request;
+    if (request.state === State.Replaced && this.#awaitsAnswer && request.isRepeatable) {
+      request.resume(target, observer);
+      this.#try(target, false);
+      return;
+    }
     if (this.isBusy) throw new Error("This exchange is being forwarded already");
     this.#request.begin(target, observer);
     this.#requestFlow.begin();

@@ -1,4 +1,5 @@
 // Passes the response of a forwarded request to the client: its heads, its content, back pressure, early ends.
+import type { ForwardTarget } from "../contract/forward.ts";
 import { Framing, Known, Method, Parse, type ResponseParser } from "../parse/index.ts";
 import { AnswerContent, Progress } from "./answer-content.ts";
 import { FilteredContent, type FilteredOwner, readDraft } from "./filtered-content.ts";
@@ -114,6 +115,16 @@ export class ResponseFlow<U> implements FilteredOwner {
     this.#request.exchange.failHandler(error);
   }
 
+  retryFiltered(target: ForwardTarget): boolean {
+    const request = this.#request;
+    const { exchange } = request;
+    if (exchange.answered || exchange.aborted || !request.isRepeatable) return false;
+    this.close();
+    request.dropUpstream();
+    this.#owner.tryNext(target);
+    return true;
+  }
+
   /** Ends an event stream after its current chunk. False for any other response. */
   endEventStream(): boolean {
     const request = this.#request;
@@ -132,7 +143,7 @@ export class ResponseFlow<U> implements FilteredOwner {
     request.dropUpstream();
     if (!exchange.answered) {
       // Filters hold the head: the client can still get an error response.
-      request.replay.giveUp();
+      if (exchange.collected === null) request.replay.giveUp();
       this.#content.filtered?.abort();
       this.#owner.fail("malformed-response", "truncated_content");
       return;
