@@ -36,6 +36,20 @@ type Work = (
   output: Parameters<ContentFilter["onBytes"]>[1],
 ) => void;
 
+async function serveAnswers(
+  answers: readonly (string | null)[],
+  seen: string[],
+): Promise<{ port: number; stop: () => Promise<void> }> {
+  return startUpstream((client) => {
+    const answer = answers[Math.min(seen.length, answers.length - 1)]!;
+    seen.push(client.text);
+    client.text = "";
+    if (answer === null) client.socket.destroy();
+    else if (answer === CUT) client.socket.end(answer);
+    else client.socket.write(answer);
+  });
+}
+
 async function startGateway(
   answers: readonly (string | null)[],
   work: Work,
@@ -44,14 +58,7 @@ async function startGateway(
   const { when = "bytes", reads = true } = options;
   const seen: string[] = [];
   const notes: string[] = [];
-  const upstream = await startUpstream((client, _count) => {
-    const answer = answers[Math.min(seen.length, answers.length - 1)]!;
-    seen.push(client.text);
-    client.text = "";
-    if (answer === null) client.socket.destroy();
-    else if (answer === CUT) client.socket.end(answer);
-    else client.socket.write(answer);
-  });
+  const upstream = await serveAnswers(answers, seen);
   const engine = createEngine({ intervalMs: 20 });
   const pool = createUpstreamPool({
     engine,

@@ -91,11 +91,18 @@ export const ROUTE_FIELDS = {
   "prompt_guard_allow[]": "nothing",
   prompt_guard_url: "address",
   "pii_patterns.*": "nothing",
-  // Not available yet, and refused.
   "llm_routing.primary.url": "address",
   "llm_routing.primary.model": "nothing",
+  "llm_routing.primary.auth.header": "nothing",
+  "llm_routing.primary.auth.env": "variable",
+  "llm_routing.primary.auth.file": "file",
+  "llm_routing.primary.auth.prefix": "nothing",
   "llm_routing.fallback.url": "address",
   "llm_routing.fallback.model": "nothing",
+  "llm_routing.fallback.auth.header": "nothing",
+  "llm_routing.fallback.auth.env": "variable",
+  "llm_routing.fallback.auth.file": "file",
+  "llm_routing.fallback.auth.prefix": "nothing",
   "llm_routing.confidence_header": "nothing",
 } as const satisfies Readonly<Record<string, Named>>;
 

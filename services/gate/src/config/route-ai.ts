@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { RE2JS } from "re2js";
 import { PII_KINDS, type PiiKind, TEXT_ROLES, type TextRole } from "../shared-state/index.ts";
+import type { LlmRoutingFields } from "./llm-routing.ts";
 import { serviceUrl, text, unset, wholeNumber, yesNo } from "./value.ts";
 
 const TOKENS_MAX = 1_000_000_000;
@@ -115,8 +116,11 @@ export interface RouteAiFields {
 }
 
 /** The field that makes a route an AI route; undefined for other routes. */
-export function findAiField(route: RouteAiFields): keyof RouteAiFields | undefined {
+export function findAiField(
+  route: RouteAiFields & LlmRoutingFields,
+): keyof RouteAiFields | keyof LlmRoutingFields | undefined {
   if (route.ai === true) return "ai";
+  if (route.llm_routing !== undefined) return "llm_routing";
   if (isGuarded(route)) return "prompt_guard";
   if (route.pii_redact === true) return "pii_redact";
   return route.semantic_token_limit_per_min === undefined
@@ -130,7 +134,7 @@ function isGuarded(route: RouteAiFields): boolean {
 
 /** Refuses AI fields of routes without an upstream. */
 export function checkAiFields(
-  route: RouteAiFields,
+  route: RouteAiFields & LlmRoutingFields,
   origin: string | undefined,
   context: z.core.$RefinementCtx,
 ): void {

@@ -8,6 +8,7 @@ import {
   checkLimitFields,
 } from "@platform/kernel/route-rules";
 import { z } from "zod";
+import { type LlmRoutingFields, llmRoutingFields } from "./llm-routing.ts";
 import { methodsField } from "./route-methods.ts";
 import { checkAiFields, type RouteAiFields, routeAiFields } from "./route-ai.ts";
 import { checkPaths, checkVariant, pathsField } from "./route-paths.ts";
@@ -30,7 +31,6 @@ import {
   hostName,
   later,
   pathPrefix,
-  serviceUrl,
   text,
   unset,
   upstreamUrl,
@@ -61,9 +61,6 @@ const weightedTargetSchema = z.strictObject({
   }),
 });
 
-const model = z.strictObject({ url: serviceUrl(), model: text(256) });
-
-const anyNumber = () => z.number();
 const anyFlag = () => z.boolean();
 
 const routeFields = {
@@ -149,14 +146,7 @@ const routeFields = {
   enable_semantic_cache: later(anyFlag()).meta({
     description: "Not available yet: other spelling of `semantic_cache`",
   }),
-  llm_routing: later(
-    z.strictObject({
-      primary: model,
-      fallback: model,
-      confidence_header: text(256),
-      min_confidence: anyNumber(),
-    }),
-  ).meta({ description: "Not available yet: fall back to another model if confidence is low" }),
+  ...llmRoutingFields,
 };
 
 /** One route in the configuration file, the API and the overlay, with the field names of the specification. */
@@ -169,11 +159,11 @@ export const routeSchema = z
   })
   .superRefine((route, context) => {
     const given = ORIGINS_OF_RESPONSES.filter((key) => route[key] !== undefined);
-    if (given.length === 0) {
+    if (given.length === 0 && route.llm_routing === undefined) {
       context.addIssue({
         code: "custom",
         path: ["target"],
-        message: `set exactly one of ${ORIGINS_OF_RESPONSES.join(", ")}`,
+        message: `set exactly one of ${ORIGINS_OF_RESPONSES.join(", ")}, or llm_routing`,
         params: { code: "one_of_members", names: ORIGINS_OF_RESPONSES.join(", ") },
       });
     }
@@ -239,6 +229,7 @@ export interface RouteConfig
     RouteMiddlewareFields,
     RouteAiFields,
     UpstreamAuthFields,
+    LlmRoutingFields,
     CacheFields {
   readonly prefix: string;
   readonly host?: string;

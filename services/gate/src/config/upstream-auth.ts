@@ -3,7 +3,7 @@ import { z } from "zod";
 import { cuttableField, filePath, text, unset } from "./value.ts";
 
 /** Schema of {@link UpstreamAuthConfig}. */
-const upstreamAuthSchema = z
+export const upstreamAuthSchema = z
   .strictObject({
     header: unset(cuttableField()).meta({
       description: "request field with the credential; default: Authorization",

@@ -63,6 +63,11 @@ export function answerWith(exchange: GateExchange, answer: Answer): void {
   }
 }
 
+/** Sends a response that already has the fields of all steps. */
+export function answerPrepared(exchange: GateExchange, answer: Answer): void {
+  send(exchange, answer);
+}
+
 function send(exchange: GateExchange, answer: Answer): void {
   const { guests } = exchange.userData;
   if (guests === null || !guests.answer(answer)) exchange.respond(answer);

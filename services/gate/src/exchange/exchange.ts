@@ -3,6 +3,8 @@ import {
   type Answer,
   type ContentFilter,
   type Exchange,
+  type FailureKind,
+  type ForwardTarget,
   ForwardingFields,
   type HeadWriter,
   type RequestEnd,
@@ -84,6 +86,22 @@ export interface ExchangeAi {
   listAttributes(): readonly (readonly [name: string, value: string | number])[];
 }
 
+/** The models that a request may go to, on routes with `llm_routing`; created by the step of AI requests. */
+export interface ExchangeModels {
+  /** Index of the target of the present attempt. */
+  readonly target: number;
+  /**
+   * Set by the forwarder: the target at this index for another attempt, null while its circuit is open. The request goes to
+   * it then.
+   */
+  enter: ((index: number) => ForwardTarget | null) | null;
+  /**
+   * The present attempt has failed before any response, or was not made because a circuit is open (`undefined`): the target
+   * of the other model, null if there is no further attempt.
+   */
+  onFailure(kind: FailureKind | undefined): ForwardTarget | null | Promise<ForwardTarget | null>;
+}
+
 /** A request without a client: see `detachRequest`. */
 export interface DetachedRequest {
   readonly route: CompiledRoute;
@@ -163,6 +181,8 @@ export class RequestState {
   guests: ExchangeGuests | null = null;
   /** The request to a model, on AI routes; null for requests that the gateway does not read. */
   ai: ExchangeAi | null = null;
+  /** The models that the request may go to, on routes with `llm_routing`. */
+  models: ExchangeModels | null = null;
   /** Hash of the resource that an unsafe request changes, on routes with a cache. */
   changedResource: number | null = null;
   // Neighbors in the ring of this worker's active exchanges.
@@ -205,6 +225,7 @@ export class RequestState {
     this.recording = null;
     this.guests = null;
     this.ai = null;
+    this.models = null;
     this.changedResource = null;
   }
 

@@ -45,8 +45,9 @@ abstract class StickyStep implements Step {
 
   /** The cookie of a client that was not at this target before; undefined for others. */
   protected describeCookie({ userData }: GateExchange): string | undefined {
-    const { target, preferredTarget } = userData;
-    if (target === null || target.index === preferredTarget) return undefined;
+    const { target, preferredTarget, models } = userData;
+    // The target of a model is not one of those that clients are kept at.
+    if (target === null || models !== null || target.index === preferredTarget) return undefined;
     return `${this.#name}=${this.#ids[target.index]}${this.#attributes}`;
   }
 

@@ -228,7 +228,7 @@ function viewTargets(options: RoutesApiOptions, key: RouteKey): TargetView[] {
   const sum = weights.reduce((total, weight) => total + weight, 0);
   return targets.map(({ url, slot, link }, index) => ({
     url,
-    share: (100 * weights[index]!) / sum,
+    share: sum === 0 ? 0 : (100 * weights[index]!) / sum,
     active: options.metrics.countActive(slot),
     ejected: options.metrics.isEjected(slot),
     ...(hasBreaker ? { circuit: options.readCircuit(link) } : {}),

@@ -86,6 +86,10 @@ export class DataPlane {
   #changes: Promise<void> = Promise.resolve();
   #stagedRoutes: RouteSpec[] = [];
 
+  readonly #onRequestError = (error: unknown): void => {
+    this.#log("error", "internal error while handling a request", { error: describeError(error) });
+  };
+
   constructor(options: DataPlaneOptions) {
     const { init } = options;
     const { shared } = init;
@@ -121,6 +125,7 @@ export class DataPlane {
       budget: this.#budget,
       block: this.#block,
       onDescriptorShortage: (code) => this.#faults.noteShortage(code, "an upstream's connection"),
+      onError: this.#onRequestError,
     });
     this.#book = new RouteRegistry({
       readNowMs: this.#engine.now,
@@ -312,11 +317,6 @@ export class DataPlane {
 
   async #listen(config: ActiveConfig): Promise<void> {
     const { limits, tls } = config.globals;
-    const onError = (error: unknown): void => {
-      this.#log("error", "internal error while handling a request", {
-        error: describeError(error),
-      });
-    };
     const handler = new RequestHandler({
       config,
       probes: this.#probes,
@@ -326,7 +326,7 @@ export class DataPlane {
       hexPool: new HexPool(),
       onRouteIdle: (route) => this.#book.settle(route),
       errorLog: new ErrorLog(this.#log.bind(this), this.#engine.now),
-      onError,
+      onError: this.#onRequestError,
     });
     const acceptedAt = this.#block.findCounter("connectionsAccepted");
     const { values } = this.#block;
@@ -343,7 +343,7 @@ export class DataPlane {
       isProxyAddress: (address) => config.trusted.has(address),
       ...(tls === undefined ? {} : { tls: describeListenerTls(tls, this.#ticketKeys) }),
       onFault: (fault) => this.#faults.note(fault),
-      onHandlerError: onError,
+      onHandlerError: this.#onRequestError,
     });
     this.#server = server;
     this.#steps.cache.detached.handle = server.handleDetached.bind(server);

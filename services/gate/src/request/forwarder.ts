@@ -13,10 +13,16 @@ import {
 import type { ErrorCode } from "@platform/kernel/errors";
 import { isDescriptorShortage } from "@platform/kernel/sockets";
 import { answerProblem } from "../exchange/answers.ts";
-import { type CompiledRoute, type GateExchange, RequestState } from "../exchange/exchange.ts";
+import {
+  type CompiledRoute,
+  type ExchangeModels,
+  type GateExchange,
+  RequestState,
+} from "../exchange/exchange.ts";
 import { PlanVariant, type RouteTarget } from "../exchange/route-target.ts";
 import type { ActiveCounts, LinkFigures, MetricBlock } from "../shared-state/index.ts";
 import { isServerError } from "../upstream/resilience.ts";
+import { settleLater } from "./settle.ts";
 import type { RetryBudget } from "../upstream/retry-budget.ts";
 import { decideRetry, RETRIES_MAX_DEFAULT } from "../upstream/retry-policy.ts";
 import type { TargetHealth } from "../upstream/target-health.ts";
@@ -34,6 +40,8 @@ export interface ForwarderOptions {
    * the request is retried once.
    */
   onDescriptorShortage: (code: string) => void;
+  /** Called when a request fails inside the gateway. */
+  onError: (error: unknown) => void;
 }
 
 const EVENT_STREAM = Buffer.from("text/event-stream");
@@ -62,6 +70,10 @@ export class Forwarder implements ForwardObserver<RequestState> {
   /** Forwards a request along its route. */
   start(exchange: GateExchange, route: CompiledRoute): void {
     const state = exchange.userData;
+    if (state.models !== null) {
+      this.#startModel(exchange, route, state.models);
+      return;
+    }
     let index = this.#choose(state, route);
     if (index === -1) {
       index = route.resilience?.startTrial((at) => route.balancer.isWeighted(at)) ?? -1;
@@ -103,6 +115,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
     const state = exchange.userData;
     const { resilience } = state.route!;
     if (resilience === undefined || !resilience.isRetried(head.status)) return null;
+    if (state.models !== null) return null;
     if (!state.isIdempotent || state.retries >= resilience.retry!.attemptsMax) return null;
     if (!this.#mayRetry(true)) return null;
     // Another attempt at the same target if there is no other: the status may be a passing one.
@@ -144,14 +157,17 @@ export class Forwarder implements ForwardObserver<RequestState> {
     if (exchange.aborted) return null;
     const next = this.#chooseNext(exchange, failure);
     if (next !== null) return next;
-    if (answerInstead(exchange, state.route!)) return null;
-    if (isShort) {
-      answerProblem(exchange, "overloaded", SHORTAGE, { "Retry-After": "1" });
+    const { kind } = failure;
+    // A model that could not be reached has not been paid: the other one may be.
+    const other = state.models?.onFailure(kind) ?? null;
+    const refuse = (): void => answerFailure(exchange, kind, isShort);
+    if (other instanceof Promise) {
+      exchange.answersLater = true;
+      this.#forwardLater(exchange, other, refuse);
       return null;
     }
-    const [code, detail] = describeFailure(failure.kind);
-    answerProblem(exchange, code, detail);
-    return null;
+    if (other === null) refuse();
+    return other;
   }
 
   /** Accounts for the end of a request that {@link start} forwarded. */
@@ -159,6 +175,57 @@ export class Forwarder implements ForwardObserver<RequestState> {
     if (state.tunnel !== null) this.#count(this.#tunnelsAt, -1);
     if (end.outcome === "request-refused") state.code = codeOfRefusal(end.status);
     this.#leave(state);
+  }
+
+  // The fallback begins if the circuit of the primary is open; if those of both are, one request now and then finds out.
+  #startModel(exchange: GateExchange, route: CompiledRoute, models: ExchangeModels): void {
+    const state = exchange.userData;
+    models.enter = (index) => {
+      const isOpen = route.resilience?.admits(route.targets[index]!.link) === false;
+      return isOpen ? null : this.#enterModel(state, index);
+    };
+    const first = models.target;
+    this.#options.budget.addRequest();
+    const forward = models.enter(first);
+    if (forward !== null) {
+      exchange.forward(forward, this);
+      return;
+    }
+    const refuse = (): void => {
+      const trial = route.resilience?.startTrial((index) => index === first) ?? -1;
+      if (trial === -1 || models.target !== first) {
+        this.#refuse(exchange, route);
+        return;
+      }
+      state.isTrial = true;
+      exchange.forward(this.#enterModel(state, trial), this);
+    };
+    const other = models.onFailure(undefined);
+    if (other instanceof Promise) this.#forwardLater(exchange, other, refuse);
+    else if (other === null) refuse();
+    else exchange.forward(other, this);
+  }
+
+  #enterModel(state: RequestState, index: number): ForwardTarget {
+    if (state.target === null) {
+      state.tried.push(index);
+      return this.#enter(state, state.route!.targets[index]!);
+    }
+    return this.#retryAt(state, index);
+  }
+
+  #forwardLater(
+    exchange: GateExchange,
+    later: Promise<ForwardTarget | null>,
+    refuse: () => void,
+  ): void {
+    settleLater(exchange, later, {
+      onResult: (target) => {
+        if (target === null) refuse();
+        else exchange.forward(target, this);
+      },
+      onError: this.#options.onError,
+    });
   }
 
   // Targets whose circuit is open count as tried.
@@ -261,6 +328,8 @@ export class Forwarder implements ForwardObserver<RequestState> {
         this.#count(this.#retriesAt, 1);
         return this.#reenter(state, state.target!);
       case "other-target":
+        // The other model is no further target of this one.
+        if (state.models !== null) return null;
         break;
       default:
         return decision satisfies never;
@@ -295,6 +364,16 @@ export class Forwarder implements ForwardObserver<RequestState> {
     const { values } = this.#options.block;
     values[at] = values[at]! + change;
   }
+}
+
+function answerFailure(exchange: GateExchange, kind: FailureKind, isShort: boolean): void {
+  if (answerInstead(exchange, exchange.userData.route!)) return;
+  if (isShort) {
+    answerProblem(exchange, "overloaded", SHORTAGE, { "Retry-After": "1" });
+    return;
+  }
+  const [code, detail] = describeFailure(kind);
+  answerProblem(exchange, code, detail);
 }
 
 // True if a step has answered in place of the error.

@@ -11,14 +11,26 @@ import {
   type ModelPrices,
   PII_KINDS,
   type PiiSpec,
+  type RoutingSpec,
 } from "../shared-state/index.ts";
 import { describeCause } from "./route-fault.ts";
 
 const GUARD_THRESHOLD = 0.8;
+const FALLBACK_STATUSES = [429, 500, 502, 503, 504, 529];
 const ACCEPT_ENCODING = "Accept-Encoding";
 
+/** Parts of a route's settings that are known before those of AI routes. */
+export interface AiPlace {
+  readonly streamMsMax: number;
+  /** Index of the target of the primary model; that of the fallback follows. */
+  readonly firstModel: number;
+}
+
 /** Settings of an AI route; undefined for other routes. */
-export function resolveAi(config: RouteConfig, streamMsMax: number): AiSpec | undefined {
+export function resolveAi(
+  config: RouteConfig,
+  { streamMsMax, firstModel }: AiPlace,
+): AiSpec | undefined {
   if (findAiField(config) === undefined) return undefined;
   const { record } = config;
   const recordsPrompts = typeof record === "object" && record.prompts === true;
@@ -27,11 +39,27 @@ export function resolveAi(config: RouteConfig, streamMsMax: number): AiSpec | un
     streamMsMax,
     recordsPrompts,
     passesUnknown: config.ai_unknown === "pass",
+    ...(config.llm_routing === undefined
+      ? {}
+      : { routing: resolveRouting(config.llm_routing, firstModel) }),
     ...(config.prompt_guard === true ? { guard: resolveGuard(config) } : {}),
     ...(config.pii_redact === true ? { pii: resolvePii(config) } : {}),
     ...(limit === undefined || config.semantic_rate_limit === false
       ? {}
       : { tokensPerMinute: limit }),
+  };
+}
+
+function resolveRouting(
+  routing: NonNullable<RouteConfig["llm_routing"]>,
+  firstModel: number,
+): RoutingSpec {
+  const { primary, fallback, confidence_header: field, min_confidence: min } = routing;
+  return {
+    primary: { target: firstModel, model: primary.model },
+    fallback: { target: firstModel + 1, model: fallback.model },
+    ...(field === undefined || min === undefined ? {} : { confidence: { field, min } }),
+    statuses: routing.on_status ?? FALLBACK_STATUSES,
   };
 }
 

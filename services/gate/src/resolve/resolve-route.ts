@@ -30,6 +30,8 @@ import {
 } from "../shared-state/index.ts";
 
 const PEM_BYTES_MAX = 1_048_576;
+/** Models of a route with some, a primary and a fallback: the last of its targets. */
+const MODELS = 2;
 /** Defaults of routes. */
 export interface RouteDefaults {
   bodyBytesMax: number;
@@ -84,10 +86,13 @@ export function resolveRoute(
   if (isConfined) confinement.check(config, label);
   const read = isConfined ? confinement.read : readAnyFile;
   const upstreamTls = readUpstreamTls(config, label, read);
-  const targets = listTargets(config);
+  const targets = [...listTargets(config), ...listModels(config, label, read)];
   const resilience = resolveResilience(config);
   const healthCheck = resolveHealthCheck(config);
-  const ai = resolveAi(config, defaults.streamMsMax);
+  const ai = resolveAi(config, {
+    streamMsMax: defaults.streamMsMax,
+    firstModel: targets.length - MODELS,
+  });
   const openapi = resolveOpenApi(config, label, read);
   const guests = resolveGuests(config);
   const guards = resolveGuards(config, label, defaults, read);
@@ -103,12 +108,7 @@ export function resolveRoute(
     hostHeader: config.host_header ?? "client",
     rawPath: config.raw_path ?? false,
     bodyBytesMax: config.max_body_size ?? defaults.bodyBytesMax,
-    timeouts: {
-      connectMs: config.connect_timeout_ms ?? defaults.timeouts.connectMs,
-      responseHeadMs: config.response_timeout_ms ?? defaults.timeouts.responseHeadMs,
-      idleMs: config.idle_timeout_ms ?? defaults.timeouts.idleMs,
-      totalMs: config.total_timeout_ms ?? defaults.timeouts.totalMs,
-    },
+    timeouts: resolveTimeouts(config, defaults.timeouts),
     accessLog: config.access_log ?? false,
     auth: guards.auth,
     cutFields: [...defaults.cutFields, ...guards.cutFields],
@@ -151,9 +151,42 @@ function describeFields(
 ): Pick<RouteSpec, "headers"> {
   const rules = resolveHeaders(config);
   const { upstream_auth: auth } = config;
-  const own = auth === undefined ? rules : addUpstreamAuth(rules, auth, label, read);
+  const place = { label, field: "upstream_auth" };
+  const own = auth === undefined ? rules : addUpstreamAuth(rules, auth, place, read);
   const headers = ai === undefined ? own : withIdentityCoding(own);
   return headers === undefined ? {} : { headers };
+}
+
+/** The targets of the models. They get requests of the balancer only if the route has no others. */
+function listModels(
+  config: RouteConfig,
+  label: string,
+  read: ReadFile,
+): ResolvedRoute["spec"]["targets"] {
+  const { llm_routing: routing, host_header: host } = config;
+  if (routing === undefined) return [];
+  const hasTargets = listTargets(config).length > 0;
+  return (["primary", "fallback"] as const).map((name) => {
+    const { url, auth = config.upstream_auth } = routing[name];
+    const rules = resolveHeaders(config);
+    const place = { label, field: `llm_routing.${name}.auth` };
+    const own = auth === undefined ? rules : addUpstreamAuth(rules, auth, place, read);
+    return {
+      url,
+      weight: hasTargets || name === "fallback" ? 0 : 1,
+      // Providers are other hosts than the gateway, which most clients name.
+      model: { keepsHost: host === "client", headers: withIdentityCoding(own) },
+    };
+  });
+}
+
+function resolveTimeouts(config: RouteConfig, defaults: RouteTimeouts): RouteTimeouts {
+  return {
+    connectMs: config.connect_timeout_ms ?? defaults.connectMs,
+    responseHeadMs: config.response_timeout_ms ?? defaults.responseHeadMs,
+    idleMs: config.idle_timeout_ms ?? defaults.idleMs,
+    totalMs: config.total_timeout_ms ?? defaults.totalMs,
+  };
 }
 
 type Place = Pick<RouteSpec, "prefix" | "host" | "methods" | "paths" | "variant">;

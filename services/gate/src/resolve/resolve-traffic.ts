@@ -11,7 +11,7 @@ import type {
   StepSpecs,
   CacheSpec,
 } from "../shared-state/index.ts";
-import { findAuthField } from "./resolve-upstream-auth.ts";
+import { listAuthFields } from "./resolve-upstream-auth.ts";
 import { describeCause, refuseField } from "./route-fault.ts";
 
 const CORS_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
@@ -67,7 +67,7 @@ export function resolveTraffic(
   | "mirror"
   | "record"
 > {
-  const { redirect, respond, rewrite, mirror, upstream_auth: auth } = config;
+  const { redirect, respond, rewrite, mirror } = config;
   const cors = resolveCors(config);
   const files = resolveFiles(config, label);
   const compression = resolveCompression(config);
@@ -84,7 +84,7 @@ export function resolveTraffic(
             origin: new URL(mirror.target).origin,
             percent: mirror.percent ?? 100,
             bodyBytesMax: mirror.max_body_size ?? MIRRORED_BYTES_MAX,
-            omittedFields: auth === undefined ? [] : [findAuthField(auth)],
+            omittedFields: listAuthFields(config),
           },
         }),
     ...(record === undefined ? {} : { record }),
@@ -155,16 +155,14 @@ function resolveFiles({ files }: RouteConfig, label: string): FilesSpec | undefi
   };
 }
 
-function resolveRecord({ record, upstream_auth: auth }: RouteConfig): RecordSpec | undefined {
+function resolveRecord(config: RouteConfig): RecordSpec | undefined {
+  const { record } = config;
   if (record === undefined || record === false) return undefined;
   const settings = record === true ? {} : record;
   return {
     percent: settings.percent ?? 100,
     bodyBytesMax: settings.max_body_size ?? RECORDED_BYTES_MAX,
-    redactedNames: [
-      ...(settings.redact ?? []),
-      ...(auth === undefined ? [] : [findAuthField(auth)]),
-    ],
+    redactedNames: [...(settings.redact ?? []), ...listAuthFields(config)],
   };
 }
 

@@ -1,5 +1,6 @@
 // Reads the credential of a route for its upstream.
 import type { UpstreamAuthConfig } from "../config/upstream-auth.ts";
+import type { RouteConfig } from "../config/route.ts";
 import type { HeaderRules } from "../shared-state/index.ts";
 import type { ReadFile } from "./confinement.ts";
 import { describeCause, refuseField } from "./route-fault.ts";
@@ -11,15 +12,32 @@ const BEARER = "Bearer ";
 const CLIENT_FIELDS: readonly string[] = [AUTHORIZATION, "X-API-Key", "API-Key"];
 
 /** The field of the credential. */
-export function findAuthField({ header }: UpstreamAuthConfig): string {
+function findAuthField({ header }: UpstreamAuthConfig): string {
   return header ?? AUTHORIZATION;
+}
+
+/** Place of a credential in the configuration. */
+export interface AuthPlace {
+  /** Label of the route. */
+  readonly label: string;
+  /** Name of the field, with those around it. */
+  readonly field: string;
+}
+
+/** All fields with credentials of the gateway for upstreams of a route. */
+export function listAuthFields({
+  upstream_auth: auth,
+  llm_routing: routing,
+}: RouteConfig): string[] {
+  const all = [auth, routing?.primary.auth, routing?.fallback.auth];
+  return all.flatMap((one) => (one === undefined ? [] : [findAuthField(one)]));
 }
 
 /** Rules with the credential instead of the client's. Throws `validation_failed` if it cannot be read. */
 export function addUpstreamAuth(
   rules: HeaderRules | undefined,
   auth: UpstreamAuthConfig,
-  label: string,
+  place: AuthPlace,
   read: ReadFile,
 ): HeaderRules {
   const field = findAuthField(auth);
@@ -29,20 +47,21 @@ export function addUpstreamAuth(
   const added = (rules?.addRequest ?? []).filter(([name]) => !replaced.has(name.toLowerCase()));
   return {
     removeRequest: [...(rules?.removeRequest ?? []), ...CLIENT_FIELDS, field],
-    addRequest: [...added, [field, prefix + readCredential(auth, label, read)]],
+    addRequest: [...added, [field, prefix + readCredential(auth, place, read)]],
     removeResponse: rules?.removeResponse ?? [],
     addResponse: rules?.addResponse ?? [],
   };
 }
 
-function readCredential(auth: UpstreamAuthConfig, label: string, read: ReadFile): string {
+function readCredential(auth: UpstreamAuthConfig, place: AuthPlace, read: ReadFile): string {
   const { env, file } = auth;
+  const { label, field } = place;
   if (env !== undefined) {
     const value = process.env[env]?.trim() ?? "";
     if (value === "")
-      throw refuseField(label, "upstream_auth.env", env, "is not set in the environment");
+      throw refuseField(label, `${field}.env`, env, "is not set in the environment");
     if (!isFieldValue(value))
-      throw refuseField(label, "upstream_auth.env", env, "has characters that a field cannot have");
+      throw refuseField(label, `${field}.env`, env, "has characters that a field cannot have");
     return value;
   }
   try {
@@ -52,7 +71,7 @@ function readCredential(auth: UpstreamAuthConfig, label: string, read: ReadFile)
     return value;
   } catch (cause) {
     const fault = `cannot be used: ${describeCause(cause)}`;
-    throw refuseField(label, "upstream_auth.file", file, fault);
+    throw refuseField(label, `${field}.file`, file, fault);
   }
 }
 

@@ -33,7 +33,7 @@ export function compileRoute(spec: RouteSpec, options: CompileRouteOptions): Com
   const label = makeRouteLabel(spec.host, spec.prefix);
   const pools: HeldPool[] = [];
   try {
-    const targets = spec.targets.map(({ slot, link, url }, index) => {
+    const targets = spec.targets.map(({ slot, link, url, model }, index) => {
       const held = options.pools.acquire({
         url,
         tls: spec.upstreamTls,
@@ -42,7 +42,7 @@ export function compileRoute(spec: RouteSpec, options: CompileRouteOptions): Com
         networks: spec.confined?.networks,
       });
       pools.push(held);
-      const plans = options.plans.compile(describeRewrite(spec, held.url));
+      const plans = options.plans.compile(describeRewrite(spec, held.url, model));
       return new RouteTarget({ index, slot, link, url, pool: held.pool, plans });
     });
     return {
@@ -86,15 +86,15 @@ function createRouteBalancer(spec: RouteSpec, options: CompileRouteOptions): Bal
   return new ShiftingBalancer({ targets, routeSlot, routeState, links: resilience.links, create });
 }
 
-function describeRewrite(spec: RouteSpec, url: TargetUrl): Rewrite {
+function describeRewrite(spec: RouteSpec, url: TargetUrl, model: TargetSpec["model"]): Rewrite {
   const isStripped = spec.stripPrefix || spec.replacePrefix !== undefined;
   const replacement = spec.replacePrefix?.replace(/\/+$/, "") ?? "";
   return {
     host: url.host,
-    keepsHost: spec.hostHeader === "client",
+    keepsHost: model?.keepsHost ?? spec.hostHeader === "client",
     stripPathBytes: isStripped ? spec.prefix.replace(/\/+$/, "").length : 0,
     prependPath: `${url.path}${replacement}`,
-    headers: spec.headers,
+    headers: model === undefined ? spec.headers : model.headers,
     cutFields: spec.cutFields,
     responseHeadMs: spec.timeouts.responseHeadMs,
     bodyIdleMs: spec.timeouts.idleMs,

@@ -35,8 +35,26 @@ export const PII_KINDS = ["email", "card", "iban", "phone", "national_id", "secr
 /** One of {@link PII_KINDS}. */
 export type PiiKind = (typeof PII_KINDS)[number];
 
+/** A model of a route, with the index of its target. */
+export interface ModelSpec {
+  readonly target: number;
+  readonly model: string;
+}
+
+/** Models of an AI route, in place of its targets. */
+export interface RoutingSpec {
+  readonly primary: ModelSpec;
+  readonly fallback: ModelSpec;
+  /** Response field with a number, and the number below which the fallback gets the request. */
+  readonly confidence?: { readonly field: string; readonly min: number };
+  /** Statuses of the primary after which the fallback gets the request. */
+  readonly statuses: readonly number[];
+}
+
 /** Settings of an AI route. */
 export interface AiSpec {
+  /** Absent: requests go to the targets of the route, with the model that they name. */
+  readonly routing?: RoutingSpec;
   /** Tokens of a tenant, or of an address without one, in any 60 s; absent: no limit. */
   readonly tokensPerMinute?: number;
   /** Longest duration of a streamed answer. */

@@ -19,6 +19,8 @@ export interface TargetSpec {
   slot: number;
   /** Slot of this target on this route in {@link import("./link-state.ts").SharedLinkState}. */
   link: number;
+  /** Set for the target of a model, which has rules of its own. */
+  model?: { readonly headers?: HeaderRules; readonly keepsHost: boolean };
 }
 
 /** TLS material for the upstreams of a route, as PEM text. */

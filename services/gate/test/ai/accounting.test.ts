@@ -67,7 +67,7 @@ function makeCall(tokens: number, price: Price | undefined = PRICE): ModelCall {
 
 function settle(reservation: Reservation, output: number): void {
   const usage = { input: 0, cachedInput: 0, cacheWrite: 0, output };
-  reservation.settle({ usage, costPico: PRICE.cost(usage), isEstimated: false });
+  reservation.settle({ usage, costPico: PRICE.cost(usage), savedPico: 0n, isEstimated: false });
 }
 
 function refused(work: () => unknown): PlatformError {

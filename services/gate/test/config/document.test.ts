@@ -214,12 +214,6 @@ test("environment and flags win over the file, in this order", () => {
 const unbuiltRouteFields: Record<string, unknown> = {
   semantic_cache: true,
   enable_semantic_cache: true,
-  llm_routing: {
-    primary: { url: "http://p", model: "a" },
-    fallback: { url: "http://f", model: "b" },
-    confidence_header: "x-confidence",
-    min_confidence: 0.5,
-  },
 };
 
 for (const [name, value] of Object.entries(unbuiltRouteFields)) {
@@ -267,6 +261,27 @@ test("a limit by tokens has a number", () => {
   assert.equal(loadRoute(route).semantic_token_limit_per_min, 100);
   const off = { semantic_rate_limit: false, semantic_token_limit_per_min: 100 };
   assert.equal(loadRoute(off).semantic_rate_limit, false);
+});
+
+test("models of a route stand with or without a target, and their settings are checked", () => {
+  const model = (name: string) => ({ url: `http://${name}`, model: name });
+  const routing = { primary: model("a"), fallback: model("b") };
+  assert.deepEqual(loadRoute({ llm_routing: routing }).llm_routing, routing);
+  assert.deepEqual(loadRoute({ llm_routing: routing, target: undefined }).llm_routing, routing);
+  const refused: [change: object, message: RegExp][] = [
+    [{ min_confidence: 0.5 }, /must be set together/],
+    [{ confidence_header: "x-a" }, /must be set together/],
+    [{ confidence_header: "x a", min_confidence: 1 }, /confidence_header/],
+    [{ fallback: undefined }, /fallback/],
+    [{ on_status: [200] }, /on_status/],
+    [{ primary: { url: "ftp://x", model: "m" } }, /http or https/],
+    [{ primary: { url: "http://x", model: "a b" } }, /primary\.model/],
+    [{ primary: { ...model("a"), auth: { env: "A", file: "b" } } }, /exactly one of env, file/],
+  ];
+  for (const [change, message] of refused)
+    assert.match(refuseRoute({ llm_routing: { ...routing, ...change } }), message);
+  const redirect = { target: undefined, redirect: { to: "/x" }, llm_routing: routing };
+  assert.match(refuseRoute(redirect), /^llm_routing: .*redirect, which is no upstream/);
 });
 
 const refusedRoutes: [why: string, route: Record<string, unknown>, message: RegExp][] = [

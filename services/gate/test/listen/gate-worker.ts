@@ -31,13 +31,14 @@ import {
   type RouteKey,
   type RouteSpec,
   type SharedBuffers,
+  type TargetSpec,
   type ToWorker,
   type WorkerInit,
 } from "../../src/shared-state/index.ts";
 
 /** A route as a test writes it; the rest is filled in. */
 export type TestRoute = Partial<Omit<RouteSpec, "targets" | "key">> & {
-  targets: (string | { url: string; weight: number })[];
+  targets: (string | Pick<TargetSpec, "url" | "weight" | "model">)[];
 };
 
 const ENTRY = new URL("../../src/listen/worker.ts", import.meta.url);
@@ -85,14 +86,15 @@ export class TestPlanner {
       steps: {},
       ...route,
       targets: route.targets.map((target) => {
-        const { url, weight } = typeof target === "string" ? { url: target, weight: 1 } : target;
+        const given = typeof target === "string" ? { url: target, weight: 1 } : target;
+        const { url } = given;
         const key = makeTargetKey(url, route.upstreamTls);
         const slot = this.#slots.get(key) ?? this.#slots.size;
         this.#slots.set(key, slot);
         const linkKey = `link ${prefix} ${url}`;
         const link = this.#slots.get(linkKey) ?? this.#slots.size;
         this.#slots.set(linkKey, link);
-        return { url, weight, slot, link };
+        return { ...given, slot, link };
       }),
     };
   }

@@ -174,10 +174,15 @@ export class Reservation {
   }
 
   /** Replaces what was reserved by what was used. */
-  settle({ usage, costPico }: SettledCall): void {
+  settle({ usage, costPico, savedPico }: SettledCall): void {
     const tokens = sumTokens(usage);
     this.#change(tokens, costPico);
-    this.#options.writer.settle({ id: this.#id, pico: costPico.toString(), tokens });
+    this.#options.writer.settle({
+      id: this.#id,
+      pico: costPico.toString(),
+      tokens,
+      ...(savedPico === 0n ? {} : { saved: savedPico.toString() }),
+    });
   }
 
   #change(tokens: number, pico: bigint): void {

@@ -17,10 +17,14 @@ const BYTES_PER_TOKEN_MIN = 1.5;
 const MODEL_CHARACTERS_MAX = 256;
 const NO_USAGE: TokenUsage = { input: 0, cachedInput: 0, cacheWrite: 0, output: 0 };
 
+const UNSETTLED = { usage: NO_USAGE, costPico: 0n, isEstimated: false };
+
 /** Result of a request that has ended. */
 export interface SettledCall {
   readonly usage: TokenUsage;
   readonly costPico: bigint;
+  /** Additional cost of the fallback, had it answered instead of the primary. */
+  readonly savedPico: bigint;
   readonly isEstimated: boolean;
 }
 
@@ -39,6 +43,8 @@ export interface ModelCallOptions {
   readonly price: Price | undefined;
   /** Replacing of personal data; undefined if the route does not replace any. */
   readonly pii: CallPii | undefined;
+  /** The attempt at another model before this one. */
+  readonly earlier?: ModelCall;
   /** The scanned body of the request; used by the constructor only. */
   readonly tree: JsonScanner;
   /** Called once, when the request has ended. */
@@ -60,15 +66,22 @@ export class ModelCall implements ExchangeAi {
   readonly #input = new TextSample();
   readonly #output = new TextSample();
   readonly #onSettled: ModelCallOptions["onSettled"];
+  readonly #earlier: ModelCall | undefined;
   /** Score of the guard; undefined if the route has none. */
   risk: number | undefined;
+  /** Price of the fallback, to which the answer of the primary is compared. */
+  compared: Price | undefined;
+  /** Why the fallback got the request, or that it failed, too; undefined if there was no reason for it. */
+  fallback: "confidence" | "error" | "failed" | undefined;
   /** Called once, before `onSettled`, with the result: releases what was reserved for the request. */
   release: ((settled: SettledCall) => void) | undefined;
   #servedModel = "";
   #settled: SettledCall | undefined;
 
-  constructor({ request, hidesUsage, pii, price, tree, onSettled }: ModelCallOptions) {
+  constructor({ request, hidesUsage, pii, price, tree, earlier, onSettled }: ModelCallOptions) {
     this.request = request;
+    this.#earlier = earlier;
+    this.risk = earlier?.risk;
     this.pii = pii;
     this.hidesUsage = hidesUsage;
     this.price = price;
@@ -89,7 +102,12 @@ export class ModelCall implements ExchangeAi {
   }
 
   get costText(): string {
-    return formatUsd(this.#settled?.costPico ?? 0n);
+    return formatUsd(this.#sumSettled().costPico);
+  }
+
+  /** Cost of earlier attempts and the reserved one of this, in pico-USD. */
+  get expectedPico(): bigint {
+    return this.reservedPico + (this.#earlier?.settled?.costPico ?? 0n);
   }
 
   /** Reads what an answer, or an event of its stream, says of the usage. */
@@ -111,10 +129,10 @@ export class ModelCall implements ExchangeAi {
     this.#output.add(bytes, 0, bytes.length);
   }
 
-  /** Cost of what has been reported so far, or is estimated. */
+  /** Cost of earlier attempts and of what has been reported so far, or is estimated. */
   estimateCost(): bigint {
     const { usage } = this.#measure();
-    return this.price?.cost(usage) ?? 0n;
+    return (this.price?.cost(usage) ?? 0n) + (this.#earlier?.settled?.costPico ?? 0n);
   }
 
   /**
@@ -129,18 +147,15 @@ export class ModelCall implements ExchangeAi {
       ? this.#measure()
       : { usage: NO_USAGE, isEstimated: false };
     const costPico = counts ? (this.price?.cost(usage) ?? 0n) : 0n;
-    this.#settled = { usage, costPico, isEstimated };
+    const savedPico = counts && this.compared ? this.compared.cost(usage) - costPico : 0n;
+    this.#settled = { usage, costPico, savedPico, isEstimated };
     this.release?.(this.#settled);
     this.#onSettled(this, this.#settled);
     return this.#settled;
   }
 
   describe(): string {
-    const { usage, costPico, isEstimated } = this.#settled ?? {
-      usage: NO_USAGE,
-      costPico: 0n,
-      isEstimated: false,
-    };
+    const { usage, costPico, isEstimated } = this.#sumSettled();
     const line = {
       shape: this.request.shape,
       model: this.request.model,
@@ -153,13 +168,14 @@ export class ModelCall implements ExchangeAi {
       estimated: isEstimated,
       ...(this.risk === undefined ? {} : { risk: Math.round(this.risk * 100) / 100 }),
       ...(this.pii === undefined ? {} : { pii: this.pii.placeholders.replaced }),
+      ...(this.fallback === undefined ? {} : { fallback: this.fallback }),
     };
     return escapeNonAscii(JSON.stringify(line));
   }
 
   listAttributes(): readonly (readonly [name: string, value: string | number])[] {
     const { shape, model } = this.request;
-    const usage = this.#settled?.usage ?? NO_USAGE;
+    const { usage } = this.#sumSettled();
     return [
       ["gen_ai.operation.name", OPERATIONS[shape]],
       ["gen_ai.request.model", model],
@@ -168,6 +184,24 @@ export class ModelCall implements ExchangeAi {
       ["gen_ai.usage.output_tokens", usage.output],
       ["platform.ai.cost_usd", this.costText],
     ];
+  }
+
+  // Both attempts are paid.
+  #sumSettled(): Pick<SettledCall, "usage" | "costPico" | "isEstimated"> {
+    const own = this.#settled ?? UNSETTLED;
+    const before = this.#earlier?.settled;
+    if (before === undefined) return own;
+    const { input, cachedInput, cacheWrite, output } = before.usage;
+    return {
+      usage: {
+        input: own.usage.input + input,
+        cachedInput: own.usage.cachedInput + cachedInput,
+        cacheWrite: own.usage.cacheWrite + cacheWrite,
+        output: own.usage.output + output,
+      },
+      costPico: own.costPico + before.costPico,
+      isEstimated: own.isEstimated || before.isEstimated,
+    };
   }
 
   #measure(): { usage: TokenUsage; isEstimated: boolean } {

@@ -27,6 +27,8 @@ export interface PlainAnswerOptions {
   readonly memory: BodyMemory;
   /** Coding of the content, which the head no longer names. */
   readonly coding: AnswerCoding;
+  /** Decides about the metered answer: `send` passes it on. Absent: it is passed on. */
+  readonly decide?: (content: Buffer, output: ContentOutput, send: () => void) => void;
 }
 
 /** Collects and meters one answer. */
@@ -37,16 +39,18 @@ export class PlainAnswer implements ContentFilter {
   readonly #draft: ResponseDraft;
   readonly #memory: BodyMemory;
   readonly #coding: AnswerCoding;
+  readonly #decide: PlainAnswerOptions["decide"];
   #pieces: Buffer[] = [];
   #bytes = 0;
   #isOver = false;
 
-  constructor({ exchange, call, draft, memory, coding }: PlainAnswerOptions) {
+  constructor({ exchange, call, draft, memory, coding, decide }: PlainAnswerOptions) {
     this.#exchange = exchange;
     this.#call = call;
     this.#draft = draft;
     this.#memory = memory;
     this.#coding = coding;
+    this.#decide = decide;
   }
 
   onBytes(bytes: Buffer): void {
@@ -94,10 +98,16 @@ export class PlainAnswer implements ContentFilter {
       const masked = isRead ? await maskAnswer(scanner, pii) : maskUnread(plain, coding, pii);
       if (this.#isOver) return;
       if (masked === undefined) this.#refuse("The upstream's answer cannot be read.");
-      else this.#send(masked, output);
+      else this.#pass(masked, output);
       return;
     }
-    this.#send(plain, output);
+    this.#pass(plain, output);
+  }
+
+  #pass(content: Buffer, output: ContentOutput): void {
+    const send = (): void => this.#send(content, output);
+    if (this.#decide === undefined) send();
+    else this.#decide(content, output, send);
   }
 
   #send(content: Buffer, output: ContentOutput): void {

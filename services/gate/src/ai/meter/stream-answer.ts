@@ -1,5 +1,5 @@
 // Meters an answer that is a stream of events, as it passes.
-import type { ContentFilter, ContentOutput } from "@platform/http1";
+import type { ContentFilter, ContentOutput, ForwardTarget } from "@platform/http1";
 import { PlatformError } from "@platform/kernel/errors";
 import { type AiErrorForm, describeErrorEvent } from "../../exchange/ai-error.ts";
 import { TOKEN_COST_FIELD } from "../../exchange/answers.ts";
@@ -16,9 +16,12 @@ import {
   readEventKind,
 } from "../shape/read-answer.ts";
 import type { ModelCall } from "./model-call.ts";
+import type { AiShape } from "../shape/ai-shape.ts";
 
 const DONE = "[DONE]";
 const COMMENT = Buffer.from(":\n\n");
+/** More than this is not held: it passes, whatever follows. */
+const HELD_BYTES_MAX = 1_048_576;
 
 /** Options of {@link StreamAnswer}. */
 export interface StreamAnswerOptions {
@@ -33,6 +36,11 @@ export interface StreamAnswerOptions {
   readonly onFault: (error: PlatformError) => void;
   /** Disconnects the client, who has received nothing but the head. */
   readonly destroy: () => void;
+  /**
+   * Asks for the target of another model, null if there is none. The head and the first events are then held up to the first
+   * content, so that a stream that fails before is replaced. Absent: nothing is held.
+   */
+  readonly fallBack?: (() => ForwardTarget | null | Promise<ForwardTarget | null>) | undefined;
 }
 
 /** Passes on the events of one stream, and adds what it costs: as a comment before its last event, and as a trailer. */
@@ -46,12 +54,15 @@ export class StreamAnswer implements ContentFilter {
   #output: ContentOutput | undefined;
   /** Bytes that leave in this call: neighbors in memory are one piece. */
   #pieces: Buffer[] = [];
+  /** Nothing leaves until there is content. */
+  #isHeld: boolean;
   #isFinished = false;
   #hasCost = false;
   #isOver = false;
 
   constructor(options: StreamAnswerOptions) {
     this.#options = options;
+    this.#isHeld = options.fallBack !== undefined;
     const { pii, request } = options.call;
     if (pii !== undefined)
       this.#masked = new MaskedEvents(request.shape, pii.search, pii.placeholders);
@@ -60,6 +71,10 @@ export class StreamAnswer implements ContentFilter {
       this.#fail("upstream_timeout", `The answer took longer than ${seconds} s.`);
     }, options.durationMsMax);
     this.#timer.unref();
+  }
+
+  get holdsHead(): boolean {
+    return this.#isHeld;
   }
 
   onBytes(bytes: Buffer, output: ContentOutput): void {
@@ -127,6 +142,7 @@ export class StreamAnswer implements ContentFilter {
   // An event like the one before it, with another text.
   #onText(event: StreamEvent): void {
     const { start, end, channel } = this.#template;
+    if (end > start) this.#isHeld = false;
     this.#options.call.noteText(event.data, start, end);
     this.#pass(this.#masked?.rewriteText(event, { channel, start, end }) ?? event.raw);
   }
@@ -159,8 +175,18 @@ export class StreamAnswer implements ContentFilter {
     if (kind === "content" && call.hidesUsage && isUsageEvent(scanner)) return;
     if (kind === "last") this.#passRest();
     const pieces = this.#masked?.rewrite(event, scanner) ?? [event.raw];
+    if (this.#isHeld && kind === "error") {
+      const last = Buffer.concat(pieces);
+      this.#fallBack(() => {
+        this.#pass(last);
+        this.#finish();
+      });
+      return;
+    }
     const raw = pieces.pop()!;
     if (kind === "content") this.#learn(scanner, event);
+    if (this.#isHeld && (kind !== "content" || hasText(call.request.shape, scanner)))
+      this.#isHeld = false;
     for (const rest of pieces) this.#pass(rest);
     switch (kind) {
       case "last":
@@ -181,6 +207,7 @@ export class StreamAnswer implements ContentFilter {
   }
 
   #passLast(raw: Buffer): void {
+    this.#isHeld = false;
     this.#isFinished = true;
     this.#addCost();
     this.#pass(raw);
@@ -208,6 +235,16 @@ export class StreamAnswer implements ContentFilter {
   #flush(): void {
     const pieces = this.#pieces;
     this.#pieces = [];
+    if (this.#isHeld) {
+      // The bytes are in a read buffer that is reused.
+      const held = Buffer.concat(pieces);
+      this.#pieces.push(held);
+      if (held.length <= HELD_BYTES_MAX) return;
+      this.#isHeld = false;
+      this.#pieces = [];
+      this.#output!.write(held);
+      return;
+    }
     // A write costs more than the copy of some events.
     if (pieces.length > 1) this.#output!.write(Buffer.concat(pieces));
     else if (pieces.length === 1) this.#output!.write(pieces[0]!);
@@ -217,6 +254,10 @@ export class StreamAnswer implements ContentFilter {
   #fail(code: "upstream_invalid_response" | "upstream_timeout", detail: string): void {
     if (this.#isOver) return;
     const { errorForm, traceId, onFault } = this.#options;
+    if (this.#isHeld && this.#output !== undefined) {
+      this.#fallBack(() => this.#fail(code, detail));
+      return;
+    }
     const error = new PlatformError(code, detail);
     onFault(error);
     if (this.#output === undefined) {
@@ -226,6 +267,24 @@ export class StreamAnswer implements ContentFilter {
     this.#passRest();
     this.#pieces.push(Buffer.from(describeErrorEvent(error, errorForm, traceId)));
     this.#finish();
+  }
+
+  // Another model answers, if it can; otherwise the stream ends as it would have.
+  #fallBack(end: () => void): void {
+    this.#isOver = true;
+    const output = this.#output!;
+    const target = this.#options.fallBack!();
+    const proceed = (found: ForwardTarget | null): void => {
+      if (found !== null) {
+        if (!output.retry(found)) output.fail(new Error("The response can no longer be replaced"));
+        return;
+      }
+      this.#isOver = false;
+      this.#isHeld = false;
+      end();
+    };
+    if (target instanceof Promise) target.then(proceed, (error: unknown) => output.fail(error));
+    else proceed(target);
   }
 
   #finish(): void {
@@ -239,4 +298,11 @@ export class StreamAnswer implements ContentFilter {
     if (sendsTrailers) output.end([[TOKEN_COST_FIELD, call.costText]]);
     else output.end();
   }
+}
+
+/** True for an event with a text that is not empty: those before it only announce an answer. */
+function hasText(shape: AiShape, scanner: JsonScanner): boolean {
+  return listAnswerTexts(shape, scanner).some(
+    ({ node }) => scanner.end(node) - scanner.start(node) > 2,
+  );
 }

@@ -30,6 +30,11 @@ function setMember(tree: JsonScanner, object: number, name: string, json: string
   return { start, end: start, text: `${JSON.stringify(name)}:${json}${comma}` };
 }
 
+/** The edit that names another model. */
+export function setModel(tree: JsonScanner, model: string): BodyEdit {
+  return setMember(tree, 0, "model", JSON.stringify(model));
+}
+
 /** The edit that asks a provider of OpenAI's shape for the usage at the end of a stream. */
 export function requestUsage(tree: JsonScanner): BodyEdit {
   const options = tree.find(0, "stream_options");

@@ -2,6 +2,7 @@
 import type { AiParts } from "../../ai/ai-parts.ts";
 import { ANONYMOUS_TENANT } from "../../ai/ledger/accounting.ts";
 import { ModelCall } from "../../ai/meter/model-call.ts";
+import { ModelRoute } from "../../ai/route/model-route.ts";
 import type { CompiledRoute, GateExchange, Step } from "../../exchange/exchange.ts";
 import type { AiSpec, RouteSpec } from "../../shared-state/index.ts";
 import type { StepParts } from "../step-parts.ts";
@@ -21,18 +22,22 @@ class AiLimitStep implements Step {
   }
 
   run(exchange: GateExchange, route: CompiledRoute): boolean {
-    const { ai: call } = exchange.userData;
-    if (!(call instanceof ModelCall) || call.request.isCount) return true;
+    const { ai, models } = exchange.userData;
+    if (!(ai instanceof ModelCall) || ai.request.isCount) return true;
     const { tokensPerMinute } = this.#spec;
     const tenant = findTenant(exchange);
     const by = tenant ?? `address ${exchange.userData.forwarding.clientAddress}`;
-    const reservation = this.#parts.accounting.reserve({
-      call,
-      tenant: tenant ?? ANONYMOUS_TENANT,
-      routeLabel: route.label,
-      routeLimit: tokensPerMinute === undefined ? undefined : { perMinute: tokensPerMinute, by },
-    });
-    call.release = (settled) => reservation.settle(settled);
+    const reserve = (call: ModelCall): void => {
+      const reservation = this.#parts.accounting.reserve({
+        call,
+        tenant: tenant ?? ANONYMOUS_TENANT,
+        routeLabel: route.label,
+        routeLimit: tokensPerMinute === undefined ? undefined : { perMinute: tokensPerMinute, by },
+      });
+      call.release = (settled) => reservation.settle(settled);
+    };
+    reserve(ai);
+    if (models instanceof ModelRoute) models.reserve = reserve;
     return true;
   }
 }

@@ -3,12 +3,13 @@ import { Known, Method, type RequestEnd } from "@platform/http1";
 import { PlatformError } from "@platform/kernel/errors";
 import { RE2JS } from "re2js";
 import type { AiParts } from "../../ai/ai-parts.ts";
-import { type CallPii, ModelCall } from "../../ai/meter/model-call.ts";
+import { type CallPii, ModelCall, type ModelCallOptions } from "../../ai/meter/model-call.ts";
 import type { PiiSearch } from "../../ai/pii/entity.ts";
 import { maskTree } from "../../ai/pii/mask-tree.ts";
 import { Placeholders } from "../../ai/pii/placeholders.ts";
+import { ModelRoute } from "../../ai/route/model-route.ts";
 import { type AiKind, findAiKind } from "../../ai/shape/ai-shape.ts";
-import { type BodyEdit, editBody, requestUsage } from "../../ai/shape/edit-body.ts";
+import { type BodyEdit, editBody, requestUsage, setModel } from "../../ai/shape/edit-body.ts";
 import { describeJsonFault, JsonScanner } from "../../ai/shape/json-scan.ts";
 import { type AiRequest, AiRequestFault, readAiRequest } from "../../ai/shape/read-request.ts";
 import { scanInSlices } from "../../ai/shape/scan-body.ts";
@@ -99,29 +100,64 @@ class AiRequestStep implements Step {
     }
     if (exchange.sequence !== sequence || exchange.aborted) return false;
     const request = readOrRefuse(kind, scanner);
-    const hidesUsage = addsUsage(request);
     const pii = this.#openPii();
-    const { label } = route;
-    const call = new ModelCall({
-      request,
-      hidesUsage,
-      pii,
-      price: this.#parts.prices.find(request.model),
-      tree: scanner,
-      onSettled: (settledCall, settled) => this.#parts.figures.add(label, settledCall, settled),
-    });
+    const createCall = (model: string, earlier?: ModelCall): ModelCall =>
+      this.#createCall(route.label, {
+        request: { ...request, model },
+        tree: scanner,
+        pii,
+        earlier,
+      });
+    const { routing } = this.#spec;
+    const call = createCall(routing?.primary.model ?? request.model);
     exchange.userData.ai = call;
     await this.#guard(exchange, call, scanner);
-    const edits = pii === undefined ? [] : await maskRequest(scanner, pii);
+    const masked = pii === undefined ? [] : await maskRequest(scanner, pii);
     if (exchange.sequence !== sequence || exchange.aborted) return false;
-    const edited = editBody(body, hidesUsage ? [...edits, requestUsage(scanner)] : edits);
-    if (!this.#parts.memory.claim(edited.length))
+    const edits = call.hidesUsage ? [...masked, requestUsage(scanner)] : masked;
+    const composeBody = (model: string): Buffer =>
+      editBody(body, [...edits, setModel(scanner, model)]);
+    const edited = routing === undefined ? editBody(body, edits) : composeBody(call.request.model);
+    // The client's body is kept for the fallback.
+    this.#claim(call, edited.length + (routing === undefined ? 0 : body.length));
+    if (edited !== sent) exchange.replaceBody(edited);
+    if (routing !== undefined) {
+      call.compared = this.#parts.prices.find(routing.fallback.model);
+      exchange.userData.models = new ModelRoute({
+        spec: routing,
+        exchange,
+        memory: this.#parts.memory,
+        primary: call,
+        createFallback: (primary) => createCall(routing.fallback.model, primary),
+        composeBody,
+      });
+    }
+    return true;
+  }
+
+  #createCall(
+    label: string,
+    options: Pick<ModelCallOptions, "request" | "tree" | "pii"> & {
+      earlier: ModelCall | undefined;
+    },
+  ): ModelCall {
+    const { request, earlier, ...others } = options;
+    return new ModelCall({
+      ...others,
+      request,
+      hidesUsage: addsUsage(request),
+      price: this.#parts.prices.find(request.model),
+      ...(earlier === undefined ? {} : { earlier }),
+      onSettled: (call, settled) => this.#parts.figures.add(label, call, settled),
+    });
+  }
+
+  #claim(call: ModelCall, bytes: number): void {
+    if (!this.#parts.memory.claim(bytes))
       throw new PlatformError("overloaded", "Too many requests to models are held at once.", {
         headers: { "Retry-After": "1" },
       });
-    call.heldBytes = edited.length;
-    if (edited !== sent) exchange.replaceBody(edited);
-    return true;
+    call.heldBytes += bytes;
   }
 
   // The matched text is in no log, and not in the answer either.
