@@ -73,21 +73,19 @@ function rules(key: string): HeaderRules {
   };
 }
 
-async function open(settings: Settings = {}): Promise<Routed> {
+async function startProviders({ primary: first, fallback: second, fields = {} }: Settings) {
   const usage = { input: 1_000, output: 100 };
-  const primary = createModelProvider({ usage, ...settings.primary });
-  const fallback = createModelProvider({
-    usage,
-    texts: ["From ", "fallback"],
-    ...settings.fallback,
-  });
-  const { fields = {} } = settings;
+  const primary = createModelProvider({ usage, ...first });
+  const fallback = createModelProvider({ usage, texts: ["From ", "fallback"], ...second });
   primary.server.prependListener("request", (_request, response) => {
     for (const [name, value] of Object.entries(fields)) response.setHeader(name, value);
   });
   const urls = { primary: await serve(primary.server), fallback: await serve(fallback.server) };
+  return { primary, fallback, urls };
+}
+
+function describeRoute(settings: Settings, urls: Routed["urls"]): TestRoute {
   const others = settings.route?.targets ?? [];
-  const path = join(folder, `${process.hrtime.bigint()}.jsonl`);
   const ai: AiSpec = {
     streamMsMax: 600_000,
     recordsPrompts: false,
@@ -105,41 +103,45 @@ async function open(settings: Settings = {}): Promise<Routed> {
     weight,
     model: { keepsHost: false, headers: rules(key) },
   });
-  const gate = await startGate(
-    [
-      {
-        accessLog: true,
-        ...settings.route,
-        targets: [
-          ...others,
-          model(urls.primary, "key of the primary", others.length === 0 ? 1 : 0),
-          model(urls.fallback, "key of the fallback", 0),
-        ],
-        steps: { ai },
-      },
+  return {
+    accessLog: true,
+    ...settings.route,
+    targets: [
+      ...others,
+      model(urls.primary, "key of the primary", others.length === 0 ? 1 : 0),
+      model(urls.fallback, "key of the fallback", 0),
     ],
-    { aiPrices: PRICES, accessLog: { path, fileBytesMax: 10_000_000, filesMax: 1 } },
-  );
+    steps: { ai },
+  };
+}
+
+function readLines(path: string): Record<string, unknown>[] {
+  if (!existsSync(path)) return [];
+  return readFileSync(path, "utf8")
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => (JSON.parse(line) as { ai: Record<string, unknown> }).ai);
+}
+
+async function open(settings: Settings = {}): Promise<Routed> {
+  const providers = await startProviders(settings);
+  const path = join(folder, `${process.hrtime.bigint()}.jsonl`);
+  const gate = await startGate([describeRoute(settings, providers.urls)], {
+    aiPrices: PRICES,
+    accessLog: { path, fileBytesMax: 10_000_000, filesMax: 1 },
+  });
   stops.push(() => gate.stop());
   if (settings.budgets !== undefined) await gate.apply({ budgets: settings.budgets });
   return {
     gate,
-    primary,
-    fallback,
-    urls,
+    ...providers,
     ask: (body = {}, to = CHAT, headers = {}) =>
       ask(gate.port, to, {
         method: "POST",
         headers: { "content-type": "application/json", ...headers },
         body: JSON.stringify({ ...BODY, ...body }),
       }),
-    readLog: () =>
-      existsSync(path)
-        ? readFileSync(path, "utf8")
-            .split("\n")
-            .filter((line) => line !== "")
-            .map((line) => (JSON.parse(line) as { ai: Record<string, unknown> }).ai)
-        : [],
+    readLog: () => readLines(path),
   };
 }
 

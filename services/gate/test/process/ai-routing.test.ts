@@ -8,13 +8,17 @@ import { makeFolder, runtimesOfRules, startGate } from "../fixture/gate-process.
 import { createModelProvider } from "../fixture/model-provider.ts";
 import { serve } from "../fixture/serve.ts";
 
-interface Attribution {
-  summary: {
-    total_tokens: number;
-    total_cost_usd: number;
-    estimated_savings: number;
-    savings_percent: number;
-  };
+/** Sums of all routes. */
+interface Summary {
+  total_tokens: number;
+  total_cost_usd: number;
+  estimated_savings: number;
+  savings_percent: number;
+}
+
+async function readSummary(url: string): Promise<Summary> {
+  const answer = await fetch(`${url}/api/v1/admin/ai-cost-attribution`);
+  return ((await answer.json()) as { summary: Summary }).summary;
 }
 
 for (const runtime of runtimesOfRules) {
@@ -60,25 +64,26 @@ for (const runtime of runtimesOfRules) {
     assert.equal(dear.headers.get("x-token-cost"), "4");
     assert.equal(fallback.received[0]?.headers["x-api-key"], "key-of-large");
     assert.equal(fallback.received[0]?.headers.authorization, undefined);
-    await waitFor(async () => {
-      const answer = await fetch(`${gate.url}/api/v1/admin/ai-cost-attribution`);
-      const { summary } = (await answer.json()) as Attribution;
-      if (summary.total_cost_usd !== 5) return false;
-      assert.deepEqual(summary, {
-        total_tokens: 2_000_000,
-        total_cost_usd: 5,
-        estimated_savings: 3,
-        savings_percent: 37.5,
-      });
-      return true;
+    await waitFor(async () => (await readSummary(gate.url)).total_cost_usd === 5);
+    assert.deepEqual(await readSummary(gate.url), {
+      total_tokens: 2_000_000,
+      total_cost_usd: 5,
+      estimated_savings: 3,
+      savings_percent: 37.5,
     });
+  });
+
+  test(`a model whose key is not there is refused (${runtime.name})`, async (t) => {
+    const gate = await startGate(t, { runtime, folder: makeFolder(t), config: { routes: [] } });
+    const url = "http://127.0.0.1:9";
+    const routing = {
+      primary: { url, model: "a" },
+      fallback: { url, model: "b", auth: { env: "NONE" } },
+    };
     const missing = await fetch(`${gate.url}/api/v1/routes`, {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({
-        prefix: "/x",
-        llm_routing: { ...routing, fallback: { url: second, model: "m", auth: { env: "NONE" } } },
-      }),
+      body: JSON.stringify({ prefix: "/x", llm_routing: routing }),
     });
     assert.equal(missing.status, 400);
     assert.match(await missing.text(), /llm_routing\.fallback\.auth\.env.*NONE.*is not set/);
