@@ -80,10 +80,10 @@ function showReadiness(
   { lifecycle, folder }: Base,
   { pools, middleware }: Traffic,
   { revocations, sharedAccess }: Access,
-  { registry, health }: GateApi,
+  { registry, health, certificateHealth }: GateApi,
 ): void {
   const sources = revocations === undefined ? [] : [revocations.follower];
-  reportSources([...sources, sharedAccess, middleware], {
+  reportSources([...sources, sharedAccess, middleware, certificateHealth], {
     registry,
     health,
     lifecycle,

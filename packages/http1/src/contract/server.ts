@@ -72,10 +72,15 @@ export interface TlsIdentity {
 
 /** TLS settings of a listener: {@link Server.setTls} replaces them without affecting open connections. */
 export interface ServerTls {
-  /** For clients that send an unknown name or no name; null refuses them. */
+  /** For clients that send an unknown name or no name; null refuses them: an unknown name with the alert `unrecognized_name`. */
   fallback: TlsIdentity | null;
   /** By lower-case name; `*.example.org` covers one label. */
   names?: ReadonlyMap<string, TlsIdentity>;
+  /**
+   * Certificates of handshakes that offer only `acme-tls/1` (RFC 8737), by lower-case name; such connections are closed after
+   * the handshake. Undefined when the server is created: there will be none. Bun lacks it.
+   */
+  challenges?: ReadonlyMap<string, TlsIdentity>;
   /** mTLS: `require` refuses clients without a certificate signed by `ca`, `request` accepts them without identity. Fixed when the server is created. */
   clientCertificates?: { mode: "request" | "require"; ca: string | Buffer };
   minVersion?: NonNullable<TLSSocketOptions["minVersion"]>;

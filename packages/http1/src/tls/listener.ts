@@ -10,9 +10,16 @@ import {
 
 import type { ServerFault, ServerTls, TlsIdentity } from "../contract/server.ts";
 
+/** Protocol of handshakes that prove the control of a name (RFC 8737). */
+const CHALLENGE_PROTOCOL = "acme-tls/1";
+const PROTOCOL = "http/1.1";
+/** A record with the fatal alert `unrecognized_name` (RFC 6066, section 3). */
+const UNRECOGNIZED_NAME = Buffer.from([0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x70]);
+
 interface Certificates {
   readonly fallback: SecureContext | null;
   readonly names: ReadonlyMap<string, SecureContext>;
+  readonly challenges: ReadonlyMap<string, SecureContext>;
   /** Contexts by identity, which the next load uses for the same objects. */
   readonly contexts: WeakMap<TlsIdentity, SecureContext>;
   readonly minVersion: ServerTls["minVersion"];
@@ -25,6 +32,8 @@ export class TlsListener {
   #certificates: Certificates;
   /** Sockets during their handshake. */
   readonly #handshaking = new Set<Socket>();
+  /** Sockets of handshakes with {@link CHALLENGE_PROTOCOL}. */
+  readonly #challenged = new WeakSet<object>();
 
   constructor(
     tls: ServerTls,
@@ -34,28 +43,20 @@ export class TlsListener {
     onHandshakeEnd: () => void,
   ) {
     this.#certificates = loadCertificates(tls);
-    const { clientCertificates } = tls;
     const options: TlsOptions = {
       allowHalfOpen: true,
       noDelay: true,
       handshakeTimeout: handshakeMs === 0 ? 2_147_483_647 : handshakeMs,
-      ALPNProtocols: ["http/1.1"],
+      ...this.#chooseProtocols(tls),
       minVersion: tls.minVersion ?? "TLSv1.2",
       ...(tls.fallback === null ? {} : identityOptions(tls.fallback)),
-      ...(clientCertificates === undefined
-        ? {}
-        : {
-            requestCert: true,
-            rejectUnauthorized: clientCertificates.mode === "require",
-            ca: clientCertificates.ca,
-          }),
-      SNICallback: (name, done) => {
-        const context = findContext(this.#certificates, name);
-        if (context === null) done(new Error("No certificate for this server name"));
-        else done(null, context);
-      },
+      ...describeClientCertificates(tls),
+      SNICallback: this.#createNameCallback(),
     };
-    this.listener = createServer(options, onSocket);
+    this.listener = createServer(options, (socket) => {
+      if (socket.alpnProtocol === CHALLENGE_PROTOCOL) socket.destroy();
+      else onSocket(socket);
+    });
     this.#setTicketKeys(tls);
     this.listener.on("connection", (socket: Socket) => {
       this.#handshaking.add(socket);
@@ -104,6 +105,48 @@ export class TlsListener {
     for (const socket of this.#handshaking) socket.destroy();
   }
 
+  // The protocol is chosen before the certificate. Bun ignores the callback.
+  #chooseProtocols({ challenges }: ServerTls): Pick<TlsOptions, "ALPNProtocols" | "ALPNCallback"> {
+    if (challenges === undefined) return { ALPNProtocols: [PROTOCOL] };
+    const isChallenged = (name: string): boolean =>
+      this.#certificates.challenges.has(name.toLowerCase());
+    const challenged = this.#challenged;
+    return {
+      ALPNCallback(this: unknown, { servername, protocols }) {
+        if (protocols.includes(CHALLENGE_PROTOCOL)) {
+          if (!isChallenged(servername) || !isObject(this)) return undefined;
+          challenged.add(this);
+          return CHALLENGE_PROTOCOL;
+        }
+        return protocols.includes(PROTOCOL) ? PROTOCOL : undefined;
+      },
+    };
+  }
+
+  #createNameCallback(): NonNullable<TlsOptions["SNICallback"]> {
+    const find = (name: string, socket: unknown): SecureContext | null =>
+      isObject(socket) && this.#challenged.has(socket)
+        ? (this.#certificates.challenges.get(name.toLowerCase()) ?? null)
+        : findContext(this.#certificates, name);
+    const refuse = (socket: unknown): void => this.#sendAlert(socket);
+    return function (this: unknown, name, done) {
+      const context = find(name, this);
+      if (context !== null) return done(null, context);
+      refuse(this);
+      done(new Error("no certificate for this server name"));
+    };
+  }
+
+  // Node closes the connection without an alert.
+  #sendAlert(tlsSocket: unknown): void {
+    const { remoteAddress, remotePort } = (tlsSocket ?? {}) as Partial<Socket>;
+    for (const socket of this.#handshaking) {
+      if (socket.remotePort !== remotePort || socket.remoteAddress !== remoteAddress) continue;
+      socket.write(UNRECOGNIZED_NAME);
+      return;
+    }
+  }
+
   // Bun lacks it, and has one thread.
   #setTicketKeys({ ticketKeys }: ServerTls): void {
     if (ticketKeys === undefined || process.versions["bun"] !== undefined) return;
@@ -131,10 +174,15 @@ function loadCertificates(tls: ServerTls, before?: Certificates): Certificates {
     contexts.set(identity, context);
     return context;
   };
-  const names = new Map<string, SecureContext>();
-  for (const [name, identity] of tls.names ?? []) names.set(name.toLowerCase(), load(identity));
+  const loadAll = (identities: ServerTls["names"]): Map<string, SecureContext> => {
+    const loaded = new Map<string, SecureContext>();
+    for (const [name, identity] of identities ?? []) loaded.set(name.toLowerCase(), load(identity));
+    return loaded;
+  };
+  const names = loadAll(tls.names);
+  const challenges = loadAll(tls.challenges);
   const fallback = tls.fallback === null ? null : load(tls.fallback);
-  return { fallback, names, contexts, minVersion, ca };
+  return { fallback, names, challenges, contexts, minVersion, ca };
 }
 
 function loadContext(identity: TlsIdentity, tls: ServerTls): SecureContext {
@@ -144,6 +192,16 @@ function loadContext(identity: TlsIdentity, tls: ServerTls): SecureContext {
     minVersion: tls.minVersion ?? "TLSv1.2",
     ...(clientCertificates === undefined ? {} : { ca: clientCertificates.ca }),
   });
+}
+
+function describeClientCertificates({ clientCertificates }: ServerTls): TlsOptions {
+  if (clientCertificates === undefined) return {};
+  const { mode, ca } = clientCertificates;
+  return { requestCert: true, rejectUnauthorized: mode === "require", ca };
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
 }
 
 function identityOptions(identity: TlsIdentity): { cert: string | Buffer; key: string | Buffer } {

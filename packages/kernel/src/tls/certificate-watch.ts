@@ -109,6 +109,11 @@ export class CertificateWatch {
     return this.#pairs.find(({ fault }) => fault !== undefined)?.fault?.reason;
   }
 
+  /** The fault of one of `pairs`, by the path of its certificate. */
+  findFault(path: string): string | undefined {
+    return this.#pairs.find(({ files }) => files.cert === path)?.fault?.reason;
+  }
+
   /** Passes changes to `apply`, also at SIGHUP, until the service stops. If `apply` fails, it is called again. */
   follow(lifecycle: Pick<Lifecycle, "onDrain" | "onReload">, apply: ApplyCertificates): void {
     const checks = this.start(apply);

@@ -25,6 +25,7 @@ import { accessKeys } from "./access-keys.ts";
 import { aiKeys } from "./ai-keys.ts";
 import { bound } from "./bound.ts";
 import { consoleKeys } from "./console-keys.ts";
+import { edgeKeys } from "./edge-keys.ts";
 import { middlewareKeys } from "./middleware-keys.ts";
 import { logKeys } from "./log-keys.ts";
 import { dashboardOptions } from "./dashboard-options.ts";
@@ -102,6 +103,7 @@ const listening = {
     description: "Number of worker threads; auto is one per core. Read only at startup.",
   }),
   ...createTlsKeys("gate", "With it the listener accepts TLS only."),
+  ...edgeKeys,
   trusted_proxies: key(unsetOr(z.array(networkSchema()).max(TRUSTED_PROXIES_MAX).default([])), {
     description: "Addresses and CIDR ranges whose forwarding headers are trusted.",
   }),
@@ -403,3 +405,11 @@ export const gateDefinition = defineConfig({
 export type GateConfig = Omit<ConfigOf<typeof gateDefinition.keys>, "routes"> & {
   routes: RouteConfig[];
 };
+
+/** True if the listener accepts TLS only. */
+export function usesTls({
+  tls_cert: cert,
+  certificates,
+}: Pick<GateConfig, "tls_cert" | "certificates">): boolean {
+  return cert !== undefined || certificates.length > 0;
+}

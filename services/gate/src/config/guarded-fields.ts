@@ -117,6 +117,7 @@ export const GLOBAL_KEYS = {
   admin_addr: "address",
   auth_token: "nothing",
   auto_tls_domain: "nothing",
+  certificates: "file",
   cluster: "nothing",
   config_store_bucket: "address",
   console_addr: "address",

@@ -63,7 +63,7 @@ export function buildGlobals(
     trustedProxies: config.trusted_proxies,
     internalRoutes: context.internalRoutes,
     control: { socketPath: context.control.socketPath, secret: context.control.secret },
-    ...(tls === undefined ? {} : { tls: [tls] }),
+    ...(tls === undefined ? {} : { tls }),
     limits: {
       ...planConnections(config.max_connections, context.descriptors),
       ...(config.max_connections_per_address === undefined

@@ -12,6 +12,19 @@ const certificateSchema = z.object({
   use: z
     .enum(["listener", "client", "ca"])
     .meta({ description: "of the listener, for upstreams, or to verify upstreams" }),
+  source: z
+    .enum(["file", "acme", "secret"])
+    .meta({ description: "files, an ACME directory, or the secret service" }),
+  serves: z.array(z.string()).meta({
+    description:
+      "names that clients of the listener get it for, at most 100; `*`: all that no other certificate has",
+  }),
+  renew_at: nullable.meta({
+    description: "time of the next renewal, ISO 8601; null if another program renews it",
+  }),
+  last_error: nullable.meta({
+    description: "fault of the last renewal, or of the last version of the file",
+  }),
   routes: z.array(z.string()).meta({ description: "routes that use it, at most 100" }),
   subject: z.string(),
   issuer: z.string(),

@@ -7,7 +7,7 @@ import type { Logger } from "@platform/kernel/log";
 import { loadSecretFile, parseEncryptionKeys, type LiveSecret } from "@platform/kernel/secrets";
 import { systemClock } from "@platform/kernel/time";
 import type { Tracer } from "@platform/kernel/trace";
-import { GATE_VERSION, type GateConfig } from "../config/document.ts";
+import { GATE_VERSION, type GateConfig, usesTls } from "../config/document.ts";
 import type { LoadedGate } from "../config/load.ts";
 import { getStateFolder } from "../config/state-folder.ts";
 import { CONSOLE_CLIENT_HEADER, type ConsoleSpec } from "../shared-state/index.ts";
@@ -166,7 +166,7 @@ function describeIdentity(
 }
 
 function formatOwnUrl(config: GateConfig, { host, port }: ConsoleOptions["own"]): URL {
-  const scheme = config.tls_cert === undefined ? "http" : "https";
+  const scheme = usesTls(config) ? "https" : "http";
   const isAny = host === "::" || host === "0.0.0.0";
   const name = isAny ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host;
   return new URL(`${scheme}://${name}:${port}`);

@@ -11,6 +11,7 @@ import { type GateConfig, GATE_VERSION } from "../config/document.ts";
 import { readBreakers } from "../resilience/breakers.ts";
 import type { Canaries } from "../resilience/canaries.ts";
 import type { HealthChecks } from "../resilience/health-checks.ts";
+import { CertificateHealth } from "../control/certificate-health.ts";
 import { Certificates } from "../control/certificates.ts";
 import type { ListenerCertificate } from "../control/listener-certificate.ts";
 import { MetricsStream } from "../telemetry/metrics-stream.ts";
@@ -45,6 +46,7 @@ export type StartApiOptions = Pick<
 /** The running API. */
 export interface GateApi {
   readonly registry: MetricRegistry;
+  readonly certificateHealth: CertificateHealth;
   readonly health: HealthRegistry;
   readonly tracer: Tracer;
   /** Sets the address of the console, to which `/ui/` leads. */
@@ -66,16 +68,12 @@ export async function startApi(options: StartApiOptions): Promise<GateApi> {
   collectExpiry(registry, "the gateway", () => options.certificate.watch);
   for (const collector of [metrics, canaries.engine, checks, options.ai.figures])
     registry.collect(collector);
-  const stream = new MetricsStream({
-    readTotals: () => metrics.readTotals(),
-    readConnections: () => metrics.readConnections(),
-    readBreakers: () => readBreakers(planner.listSpecs(), links),
-    readNow: () => new Date(),
-    readMonotonicMs,
-    onError: (error) => log.error("cannot publish live metrics", { error: String(error) }),
-  });
-  lifecycle.onDrain("live metrics", () => stream.stop());
-  const certificates = new Certificates(() => controller.state);
+  const stream = openMetricsStream(options);
+  const certificates = new Certificates(
+    () => controller.state,
+    (source, file) => options.certificate.findRenewal(source, file),
+  );
+  const certificateHealth = new CertificateHealth(certificates, clock);
   const operation = openOperation(service, stream, certificates, secret);
   const { feeds } = operation;
   controller.onChange((title, actor) =>
@@ -104,6 +102,7 @@ export async function startApi(options: StartApiOptions): Promise<GateApi> {
   await listenControl(service, address, api, { metrics: sockets, feeds, accessLog });
   return {
     registry,
+    certificateHealth,
     health,
     tracer,
     setConsoleUrl: (url) => void (consoleUrl = url),
@@ -112,6 +111,25 @@ export async function startApi(options: StartApiOptions): Promise<GateApi> {
       service.setReady();
     },
   };
+}
+
+function openMetricsStream({
+  links,
+  planner,
+  metrics,
+  lifecycle,
+  log,
+}: StartApiOptions): MetricsStream {
+  const stream = new MetricsStream({
+    readTotals: () => metrics.readTotals(),
+    readConnections: () => metrics.readConnections(),
+    readBreakers: () => readBreakers(planner.listSpecs(), links),
+    readNow: () => new Date(),
+    readMonotonicMs,
+    onError: (error) => log.error("cannot publish live metrics", { error: String(error) }),
+  });
+  lifecycle.onDrain("live metrics", () => stream.stop());
+  return stream;
 }
 
 function startSampling(series: RouteSeries, { lifecycle, log }: StartApiOptions): void {

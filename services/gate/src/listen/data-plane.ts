@@ -38,7 +38,7 @@ import { GuardFaults } from "./guard-faults.ts";
 import type { ActiveConfig } from "../request/active-config.ts";
 import { createResilienceOptions, createStepParts } from "./step-parts.ts";
 import { RevokedStreams } from "./revoked-streams.ts";
-import { describeBounds, describeListenerTls } from "./listener-settings.ts";
+import { describeBounds, ListenerTls } from "./listener-settings.ts";
 import { createSpanExporter } from "./span-exporter.ts";
 import { type OpenedLogs, WorkerLogs } from "./worker-logs.ts";
 import { waitAtMost } from "./wait-at-most.ts";
@@ -65,6 +65,7 @@ const TICK_MS = 1_000;
 /** The data plane of one worker thread. */
 export class DataPlane {
   #ticketKeys: Uint8Array | undefined;
+  readonly #tls = new ListenerTls();
   readonly #options: DataPlaneOptions;
   readonly #engine: Engine;
   readonly #block: MetricBlock;
@@ -200,7 +201,7 @@ export class DataPlane {
   setTicketKeys(ticketKeys: Uint8Array): void {
     this.#ticketKeys = ticketKeys;
     const tls = this.#config?.globals.tls;
-    if (tls !== undefined) this.#server?.setTls(describeListenerTls(tls, ticketKeys));
+    if (tls !== undefined) this.#server?.setTls(this.#tls.describe(tls, ticketKeys));
   }
 
   /** Adds revocations; see {@link RevokedStreams}. */
@@ -269,7 +270,7 @@ export class DataPlane {
       table = await RouteTable.build(staged.routes, globals.internalRoutes);
       if (isChanged) logs = this.#logs.open(globals, before?.globals);
       if (isChanged && this.#server !== undefined && globals.tls !== undefined) {
-        this.#server.setTls(describeListenerTls(globals.tls, this.#ticketKeys));
+        this.#server.setTls(this.#tls.describe(globals.tls, this.#ticketKeys));
       }
       await waitAtMost(staged.ready, LOOKUP_WAIT_MS);
     } catch (error) {
@@ -341,7 +342,7 @@ export class DataPlane {
       },
       ...describeBounds(limits),
       isProxyAddress: (address) => config.trusted.has(address),
-      ...(tls === undefined ? {} : { tls: describeListenerTls(tls, this.#ticketKeys) }),
+      ...(tls === undefined ? {} : { tls: this.#tls.describe(tls, this.#ticketKeys) }),
       onFault: (fault) => this.#faults.note(fault),
       onHandlerError: this.#onRequestError,
     });

@@ -1,6 +1,6 @@
 // Converts a worker's listener settings to the engine's types.
-import type { ServerBounds, ServerTls } from "@platform/http1";
-import type { LimitsSpec, TlsContextSpec } from "../shared-state/index.ts";
+import type { ServerBounds, ServerTls, TlsIdentity } from "@platform/http1";
+import type { LimitsSpec, TlsContextSpec, TlsSpec } from "../shared-state/index.ts";
 
 /** Limits of the listener. */
 export function describeBounds(limits: LimitsSpec): ServerBounds {
@@ -25,20 +25,29 @@ export function describeBounds(limits: LimitsSpec): ServerBounds {
   };
 }
 
-/** Certificates of the listener; the first one is the default. `ticketKeys` are those of all threads. */
-export function describeListenerTls(
-  contexts: readonly TlsContextSpec[],
-  ticketKeys: Uint8Array | undefined,
-): ServerTls {
-  const identities = contexts.map(({ names, certPem, keyPem }) => ({
-    names,
-    identity: { cert: certPem, key: keyPem },
-  }));
-  return {
-    ...(ticketKeys === undefined ? {} : { ticketKeys }),
-    fallback: identities[0]?.identity ?? null,
-    names: new Map(
-      identities.flatMap(({ names, identity }) => names.map((name) => [name, identity] as const)),
-    ),
-  };
+/** Certificates of the listener for the engine, which loads only those that it does not have. */
+export class ListenerTls {
+  #identities = new Map<string, TlsIdentity>();
+
+  /** `ticketKeys` are those of all threads. */
+  describe({ fallback, contexts }: TlsSpec, ticketKeys: Uint8Array | undefined): ServerTls {
+    const identities = new Map<string, TlsIdentity>();
+    const find = ({ certPem, keyPem }: TlsContextSpec): TlsIdentity => {
+      const text = `${certPem}\n${keyPem}`;
+      const identity = this.#identities.get(text) ?? { cert: certPem, key: keyPem };
+      identities.set(text, identity);
+      return identity;
+    };
+    const names = contexts.flatMap((context) => {
+      const identity = find(context);
+      return context.names.map((name) => [name, identity] as const);
+    });
+    const described = {
+      ...(ticketKeys === undefined ? {} : { ticketKeys }),
+      fallback: fallback === undefined ? null : find(fallback),
+      names: new Map(names),
+    };
+    this.#identities = identities;
+    return described;
+  }
 }

@@ -3,6 +3,7 @@ import type { TokenProfile } from "@platform/kernel/identity";
 import type { ModelPrices } from "./ai-spec.ts";
 import type { GuestLimits } from "./guest-spec.ts";
 import type { OperatorTokenSpec } from "./operator-token.ts";
+import type { TlsSpec } from "./tls-spec.ts";
 
 /** Access control of an internal route. */
 export type InternalRouteAccess =
@@ -44,14 +45,6 @@ export interface JwtSpec {
   leewaySeconds: number;
   /** The only networks that `jwksUrl` may be in, beside public addresses; absent: anywhere. */
   networks?: readonly string[];
-}
-
-/** A certificate of the gateway and its names. */
-export interface TlsContextSpec {
-  /** Lower-case DNS names, wildcards (`*.`) allowed; the first context also serves unknown names. */
-  names: string[];
-  certPem: string;
-  keyPem: string;
 }
 
 /** Limits of one worker. */
@@ -126,8 +119,8 @@ export interface GlobalSpec {
   internalRoutes: InternalRoute[];
   /** Socket of the control plane, and the secret that proves that a request passed the guard. */
   control: { socketPath: string; secret: string };
-  /** At least one context if the listener uses TLS; replaced without dropping connections. */
-  tls?: TlsContextSpec[];
+  /** Absent if the listener does not use TLS; replaced without dropping connections. */
+  tls?: TlsSpec;
   limits: LimitsSpec;
   guests: GuestLimits;
   /** Prices of models; absent if there are none. */

@@ -31,4 +31,5 @@ export * from "./shared-buffers.ts";
 export * from "./step-specs.ts";
 export * from "./slot-table.ts";
 export * from "./target-state.ts";
+export * from "./tls-spec.ts";
 export * from "./token-windows.ts";

@@ -1,6 +1,6 @@
 // The addresses of the gateway's listeners: the main one, and that of the admin API if it has its own.
 import type { Lifecycle } from "@platform/kernel/lifecycle";
-import type { GateConfig } from "../config/document.ts";
+import { type GateConfig, usesTls } from "../config/document.ts";
 import { type BoundAddress, claimListenAddress } from "./listen-probe.ts";
 
 /** Addresses that no other gateway can take until they are released. */
@@ -34,7 +34,7 @@ export function reportListeners(
   config: GateConfig,
   lifecycle: Pick<Lifecycle, "reportListener">,
 ): void {
-  const name = config.tls_cert === undefined ? "http" : "https";
+  const name = usesTls(config) ? "https" : "http";
   lifecycle.reportListener({ name, ...main });
   if (admin !== undefined) lifecycle.reportListener({ name: "admin", ...admin });
 }

@@ -1,0 +1,22 @@
+// Certificates of the gateway's listener, as the workers use them.
+
+/** Origin of a certificate: files of the configuration, an ACME directory, or the secret service. */
+export type CertificateSource = "file" | "acme" | "secret";
+
+/** A certificate chain of the gateway with its key. */
+export interface TlsContextSpec {
+  source: CertificateSource;
+  /** Lower-case DNS names that it is used for; `*.` stands for one label. No other context has them. */
+  names: string[];
+  certPem: string;
+  keyPem: string;
+  /** Path of the certificate; for other sources, its place there. */
+  file: string;
+}
+
+/** TLS of the listener. */
+export interface TlsSpec {
+  /** For unknown names, and for clients that send no name; without it they are refused. */
+  fallback?: TlsContextSpec;
+  contexts: readonly TlsContextSpec[];
+}
