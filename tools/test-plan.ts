@@ -61,6 +61,7 @@ export const longForms: readonly TestPlan[] = [
   longForm("services/pulse/test/anomaly/simulated-week.test.ts", {
     PLATFORM_ANOMALY_LOOK_EVERY: "3",
   }),
+  longForm("services/vault/test/serving/select-fence.test.ts", { PLATFORM_VAULT_ATTACKS: "4" }),
   longForm("services/pulse/test/store/key-history.test.ts", { PLATFORM_EVENTS: "2000000" }),
   longForm("services/pulse/test/crash/kill.test.ts", { PLATFORM_BROKER_KILLS: "200" }),
   longForm("services/pulse/test/crash/crash-states.test.ts", {
