@@ -6,24 +6,26 @@ import { createServer, request as sendHttp } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { decodeBatch, splitBatches } from "@platform/log/batch";
 import { waitFor } from "@platform/testing/wait";
 import {
   describeConfigs,
-  fetch as fetchRecords,
   incrementalAlterConfigs,
 } from "../../src/kafka/protocol/messages/index.ts";
 import { EventReader } from "../fixture/event-reader.ts";
-import { startPulseHere, type PulseHere } from "../fixture/pulse-here.ts";
+import type { PulseHere } from "../fixture/pulse-here.ts";
 import { KafkaClient } from "../kafka/client.ts";
+import {
+  COUNT,
+  fetchOnce,
+  makeTopic,
+  OFFLOADER,
+  PAYLOAD_BYTES,
+  publishMany,
+  readByKafka,
+  startBroker,
+  waitForOffload,
+} from "./rig.ts";
 import { OffloadStore } from "./store.ts";
-
-const OFFLOADER = "/api/v1/admin/offloader";
-/** Enough to be written to a segment at once, not only by a checkpoint. */
-const PAYLOAD_BYTES = 140_000;
-const COUNT = 13;
-/** Two payloads fit into a segment; the last one is in the growing segment. */
-const SEGMENT_BYTES = 2 * PAYLOAD_BYTES;
 
 let store: OffloadStore;
 before(async () => {
@@ -31,83 +33,10 @@ before(async () => {
 });
 after(() => store.end());
 
-const startBroker = (t: { after(done: () => unknown): void }, env: Record<string, string> = {}) =>
-  startPulseHere(t, { PLATFORM_PULSE_EGRESS_NETWORKS: "127.0.0.0/8", ...env });
-
-const settings = (changes: Record<string, unknown> = {}) => ({
-  s3_endpoint: store.vault.url,
-  s3_bucket: store.bucket,
-  s3_token: store.token,
-  ...changes,
-});
-
-const configOf = (prefix: string): Record<string, string> => ({
-  PLATFORM_PULSE_S3_ENDPOINT: store.vault.url,
-  PLATFORM_PULSE_S3_BUCKET: store.bucket,
-  PLATFORM_PULSE_S3_TOKEN: store.token,
-  PLATFORM_PULSE_S3_PREFIX: prefix,
-});
-
-async function makeTopic(pulse: PulseHere, name: string, changes: object = {}): Promise<void> {
-  const cold = { offload: true, local_retention_bytes: 0, segment_bytes: SEGMENT_BYTES };
-  const made = await pulse.post("/api/v1/topics", { name, config: { ...cold, ...changes } });
-  assert.equal(made.status, 201, JSON.stringify(made.body));
-}
-
-/** Publishes numbered messages of different contents and returns them. */
-async function publishMany(pulse: PulseHere, topic: string, count = COUNT): Promise<string[]> {
-  const payloads = Array.from({ length: count }, (_, at) =>
-    `${topic}-${at} `.padEnd(PAYLOAD_BYTES, String.fromCharCode(97 + (at % 26))),
-  );
-  for (const payload of payloads) {
-    const { status, body } = await pulse.publish({ topic, payload });
-    assert.equal(status, 200, JSON.stringify(body));
-  }
-  return payloads;
-}
-
-/** Waits until everything but the growing segment is in the store; returns the status. */
-function waitForOffload(pulse: PulseHere, segments: number) {
-  let last: unknown;
-  return waitFor(
-    async () => {
-      const { body } = await pulse.get(OFFLOADER);
-      last = body;
-      return body.remote_segments >= segments && body.pending_segments === 0 ? body : undefined;
-    },
-    () => JSON.stringify(last),
-  );
-}
-
+const settings = (changes: Record<string, unknown> = {}) => store.settings(changes);
+const configOf = (prefix: string) => store.configOf(prefix);
 const digest = (payloads: readonly string[]) =>
   createHash("sha256").update(payloads.join("\n")).digest("hex");
-
-async function fetchOnce(pulse: PulseHere, topic: string, fetchOffset: number, maxWaitMs: number) {
-  await using client = await KafkaClient.connect(pulse.kafkaPort);
-  const partitions = [{ partition: 0, fetchOffset, partitionMaxBytes: 500_000 }];
-  const body = { maxWaitMs, minBytes: 1, maxBytes: 500_000, isolationLevel: 0 };
-  const answer = await client.ask(fetchRecords, 11, {
-    ...body,
-    topics: [{ name: topic, partitions }],
-  });
-  return answer.topics[0]!.partitions[0]!;
-}
-
-async function readByKafka(pulse: PulseHere, topic: string, count: number): Promise<string[]> {
-  const payloads: string[] = [];
-  for (let offset = 0; payloads.length < count;) {
-    const { errorCode, records } = await fetchOnce(pulse, topic, offset, 500);
-    assert.equal(errorCode, 0);
-    for (const batch of splitBatches(Buffer.from(records ?? []))) {
-      for (const record of (await decodeBatch(batch)).records) {
-        if (record.offset < offset) continue;
-        payloads.push(String(record.value));
-        offset = record.offset + 1;
-      }
-    }
-  }
-  return payloads;
-}
 
 async function readByEvents(pulse: PulseHere, topic: string, count: number): Promise<string[]> {
   const reader = await EventReader.open(`${pulse.url}/api/v1/subscribe/${topic}?from=earliest`);

@@ -8,6 +8,7 @@ import { createUrlSigner } from "@platform/s3/signature";
 import { StagedVault, vaultRoot } from "@platform/testing/staged-vault";
 
 const REGION = "us-east-1";
+const JSON_BODY = { "content-type": "application/json" };
 
 /** A running store with a bucket. */
 export class OffloadStore {
@@ -32,12 +33,40 @@ export class OffloadStore {
     return `${vaultRoot.accessKey}:${vaultRoot.secretKey}`;
   }
 
+  /** The body that sets this store over the API. */
+  settings(changes: Record<string, unknown> = {}): Record<string, unknown> {
+    const { url } = this.vault;
+    return { s3_endpoint: url, s3_bucket: this.bucket, s3_token: this.token, ...changes };
+  }
+
+  /** The environment of a broker that uses this store. */
+  configOf(prefix: string, changes: Record<string, string> = {}): Record<string, string> {
+    return {
+      PLATFORM_PULSE_S3_ENDPOINT: this.vault.url,
+      PLATFORM_PULSE_S3_BUCKET: this.bucket,
+      PLATFORM_PULSE_S3_TOKEN: this.token,
+      PLATFORM_PULSE_S3_PREFIX: prefix,
+      ...changes,
+    };
+  }
+
   async makeBucket(name: string): Promise<void> {
-    const url = new URL(`/${name}`, this.vault.url);
+    await this.send("PUT", `/${name}`);
+  }
+
+  /** Sends a request of the root user; `origin` is that of the object API or of the admin API. */
+  async send(method: string, path: string, body = "", origin = this.vault.url): Promise<string> {
+    const url = new URL(path, origin);
     const { accessKey, secretKey: secret } = vaultRoot;
-    const headers = createUrlSigner({ accessKey, secret, region: REGION })("PUT", url, "");
-    const answer = await fetch(url, { method: "PUT", headers });
-    assert.equal(answer.status, 200, await answer.text());
+    const headers = createUrlSigner({ accessKey, secret, region: REGION })(method, url, body);
+    const answer = await fetch(url, {
+      method,
+      headers: { ...headers, ...(body.startsWith("{") ? JSON_BODY : {}) },
+      ...(body === "" ? {} : { body }),
+    });
+    const text = await answer.text();
+    assert.ok(answer.ok, `${method} ${path}: ${answer.status} ${text}`);
+    return text;
   }
 
   /** Names and sizes of the objects in a bucket. */
