@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createHash, createHmac } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { waitFor } from "@platform/testing/wait";
-import { vaultRoot } from "./staged-vault.ts";
+import { vaultRoot } from "@platform/testing/staged-vault";
 import type { Answer, Key } from "./s3-client.ts";
 import { serve, type Serving } from "./serving.ts";
 

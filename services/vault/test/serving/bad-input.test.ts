@@ -6,7 +6,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { waitFor } from "@platform/testing/wait";
-import { vaultRoot } from "./staged-vault.ts";
+import { vaultRoot } from "@platform/testing/staged-vault";
 import { encodeAwsChunked, hashHex, signRequest } from "@platform/s3/signature";
 import { addReader } from "./json-api.ts";
 import type { Answer, Ask } from "./s3-client.ts";

@@ -10,7 +10,7 @@ import { vaultDefinition } from "../../src/config.ts";
 import { LogOutput } from "../../src/log/log-output.ts";
 import { startVault } from "../../src/service.ts";
 import { S3TestClient } from "./s3-client.ts";
-import { vaultRoot } from "./staged-vault.ts";
+import { vaultRoot } from "@platform/testing/staged-vault";
 
 const SECRET = "a secret of more than thirty-two bytes";
 const ISSUER = "http://identity.test";

@@ -6,7 +6,7 @@ import { waitFor } from "@platform/testing/wait";
 import { makeBytes } from "../store/fixture.ts";
 import type { Answer } from "./s3-client.ts";
 import { serve, type Serving } from "./serving.ts";
-import { vaultRoot } from "./staged-vault.ts";
+import { vaultRoot } from "@platform/testing/staged-vault";
 
 const JSON_TYPE = { "content-type": "application/json" };
 

@@ -12,7 +12,7 @@ import { S3Client, SelectObjectContentCommand } from "@aws-sdk/client-s3";
 import { signRequest } from "@platform/s3/signature";
 import type { Answer, Ask } from "./s3-client.ts";
 import { serve, type Serving } from "./serving.ts";
-import { vaultRoot } from "./staged-vault.ts";
+import { vaultRoot } from "@platform/testing/staged-vault";
 
 const CSV = "id,name,n\n1,Ann,5\n2,Bob,7\n3,Eve,9\n";
 const XML = { "content-type": "application/xml" };

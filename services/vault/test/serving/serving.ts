@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { StagedVault, vaultRoot, type VaultLaunch } from "./staged-vault.ts";
+import { StagedVault, vaultRoot, type VaultLaunch } from "@platform/testing/staged-vault";
 import { S3TestClient } from "./s3-client.ts";
 
 /** A service and its clients. */

@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { waitFor } from "@platform/testing/wait";
 import { signRequest } from "@platform/s3/signature";
 import { serve, type Serving } from "./serving.ts";
-import { vaultRoot } from "./staged-vault.ts";
+import { vaultRoot } from "@platform/testing/staged-vault";
 
 const MIB = 1024 * 1024;
 /** More than the system buffers for a client that does not read: some of it must wait in the service. */

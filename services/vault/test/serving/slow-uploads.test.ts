@@ -11,7 +11,7 @@ import { waitFor } from "@platform/testing/wait";
 import { signRequest } from "@platform/s3/signature";
 import type { Key } from "./s3-client.ts";
 import { serve, type Serving } from "./serving.ts";
-import { vaultRoot } from "./staged-vault.ts";
+import { vaultRoot } from "@platform/testing/staged-vault";
 
 const MIB = 1024 * 1024;
 const SLOW_BYTES = 12 * MIB;

@@ -11,7 +11,7 @@ import { makeCertificate, opensslSkip as skip } from "@platform/testing/certific
 import { waitFor } from "@platform/testing/wait";
 import { signRequest } from "@platform/s3/signature";
 import { serve } from "./serving.ts";
-import { vaultRoot } from "./staged-vault.ts";
+import { vaultRoot } from "@platform/testing/staged-vault";
 
 async function readCommonName(port: number): Promise<unknown> {
   const socket = connect({ port, host: "127.0.0.1", rejectUnauthorized: false });
