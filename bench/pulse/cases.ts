@@ -5,6 +5,7 @@ import { kafka } from "./cases/kafka.ts";
 import { log } from "./cases/log.ts";
 import { memory } from "./cases/memory.ts";
 import { mqttFanOut, mqttIdle, mqttPaced, mqttQueue } from "./cases/mqtt.ts";
+import { offload } from "./cases/offload.ts";
 import { pace } from "./cases/pace.ts";
 import { stream } from "./cases/stream.ts";
 import { fetchBatches, produce, publish, stomp } from "./cases/throughput.ts";
@@ -24,4 +25,5 @@ export const PULSE_CASES: readonly BenchCase[] = [
   kafka,
   memory,
   delays,
+  offload,
 ];

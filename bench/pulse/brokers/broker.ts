@@ -8,6 +8,8 @@ interface BrokerSetup {
   /** An existing empty folder, removed when the case ends. */
   folder: string;
   workspace: Workspace;
+  /** Variables that only our broker knows. */
+  env?: Record<string, string>;
 }
 
 /** A running broker. */

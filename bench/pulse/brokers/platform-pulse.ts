@@ -18,7 +18,7 @@ export function makePlatformPulse(build: Build): BenchBroker {
     explainAbsence: () =>
       existsSync(findRuntime(build.runtime)) ? undefined : `${build.runtime} is not installed`,
     readVersion: () => askVersion(findRuntime(build.runtime), ["--version"]),
-    start: async ({ cores, folder, workspace }): Promise<RunningBroker> => {
+    start: async ({ cores, folder, workspace, env }): Promise<RunningBroker> => {
       const [http, kafka, mqtt, stomp] = [
         await findFreePort(),
         await findFreePort(),
@@ -41,6 +41,7 @@ export function makePlatformPulse(build: Build): BenchBroker {
             // A single client publishes everything and no subscriber reads it, so neither limit must apply.
             PLATFORM_PULSE_PUBLISH_RATE: "0",
             PLATFORM_PULSE_BACKPRESSURE_LIMIT: "0",
+            ...env,
           },
         }),
       );
