@@ -290,6 +290,22 @@ const KEYS = {
     description: "Key for ask_url.",
     secret: true,
   }),
+  guest_threads: key(z.int().min(1).max(64).default(2), {
+    description:
+      "Chains of modules that run at the same time, on objects; each module of a chain has a thread. A module never occupies all places.",
+    unit: "threads",
+  }),
+  guest_memory: key(
+    z
+      .int()
+      .min(MIB)
+      .max(4_096 * MIB)
+      .default(256 * MIB),
+    {
+      description: "Limit of the memory of one running module.",
+      unit: "bytes",
+    },
+  ),
   enable_audit: key(z.boolean().default(true), {
     description: "Writes an access log to the bucket system-access-logs.",
   }),

@@ -26,7 +26,7 @@ import type { Embedder } from "./model/vector.ts";
 import { createVersionEmbedder } from "./task/embed-version.ts";
 import { createVectorDropper } from "./task/drop-vectors.ts";
 import { TaskQueue } from "./task/task-queue.ts";
-import type { DeadTask, DeadTaskFilter } from "./model/task.ts";
+import type { DeadTask, DeadTaskFilter, TaskAddress, TriggerRun } from "./model/task.ts";
 
 /** Totals since the start, and current values. */
 export interface StoreStats {
@@ -141,6 +141,27 @@ export class Store {
     tasksMax: number,
   ): Promise<DeadTask[]> {
     return this.#env.readers.query("listDeadTasks", filter, afterId, tasksMax);
+  }
+
+  /** The last runs of the triggers of a bucket, newest first. */
+  listTriggerRuns(bucket: string): TriggerRun[] {
+    const { id } = this.buckets.requireState(bucket);
+    return this.#index
+      .sql("select document from trigger_runs where bucket = ? order by id desc")
+      .all(id)
+      .map((row) => JSON.parse(String(row["document"])) as TriggerRun);
+  }
+
+  /** The name of a bucket by its number; `undefined` if it was deleted. */
+  findBucketName(id: number): string | undefined {
+    const row = this.#index.sql("select name from buckets where id = ?").get(id);
+    return row === undefined ? undefined : String(row["name"]);
+  }
+
+  /** Ends a task without an effect. */
+  async endTask(task: TaskAddress, run?: TriggerRun): Promise<void> {
+    const operation = { type: "endTask", task, ...(run === undefined ? {} : { run }) } as const;
+    await this.#env.writer.submit(operation);
   }
 
   /** Starts dead tasks again, or discards them. Returns their number. */

@@ -1,6 +1,6 @@
 // Access decisions for root keys, user policies, bucket policies and ACLs. An explicit deny always wins.
 import type { Acl, AclPermission } from "../model/acl.ts";
-import type { Bucket } from "../model/bucket.ts";
+import { type Bucket, isReservedBucket } from "../model/bucket.ts";
 import { isGranted, isPublicAcl } from "./acl.ts";
 import type { ConditionValues } from "./condition-keys.ts";
 import { compilePolicy, type Policy, type PolicyAnswer, type UnknownParts } from "./policy.ts";
@@ -108,6 +108,13 @@ const ROOT_ALWAYS: ReadonlySet<string> = new Set([
 /** The canonical id of anonymous callers in S3. */
 const ANONYMOUS_ID = "65a011a29cdf8ec533ec3d1ccaae921c";
 
+/** True if nobody may do something: reserved buckets are written by the store itself, and read by root. */
+export function isReservedFrom(caller: Caller, bucketName: string, action: string): boolean {
+  // That the name is taken is the better answer to CreateBucket.
+  if (!isReservedBucket(bucketName) || action === "s3:CreateBucket") return false;
+  return caller.kind !== "root" || !isReading(action);
+}
+
 /** Decides access. Keeps compiled bucket policies as long as the buckets have them. */
 export class Authorizer {
   readonly account: Account;
@@ -124,6 +131,7 @@ export class Authorizer {
   /** `deny` if a policy denies, `none` if nothing allows. */
   decide(question: AccessQuestion): PolicyAnswer {
     const { caller, bucket } = question;
+    if (isReservedFrom(caller, question.bucketName, question.action)) return "deny";
     const byBucket = this.#askBucketPolicy(question);
     if (caller.kind === "root")
       return byBucket !== "deny" || ROOT_ALWAYS.has(question.action) ? "allow" : "deny";
@@ -264,5 +272,5 @@ function getGrantee(caller: Caller): string | undefined {
 }
 
 function isReading(action: string): boolean {
-  return /^s3:(?:Get|Head|List|Query)/.test(action);
+  return /^s3:(?:Get|Head|Invoke|List|Query)/.test(action);
 }

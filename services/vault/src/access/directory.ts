@@ -87,6 +87,8 @@ export class Directory {
   #users: Tables["users"] = new Map();
   #roles: Tables["roles"] = new Map();
   #keys: Tables["keys"] = new Map();
+  /** Compiled policies of users. */
+  #userPolicies = new Map<string, readonly Policy[]>();
   /** Compiled policies of roles. */
   #rolePolicies = new Map<string, readonly Policy[]>();
   /** Enabled keys of enabled users, ready for requests. */
@@ -119,6 +121,13 @@ export class Directory {
   /** The key that a request names; `undefined` if it is unknown or disabled. */
   findKey(accessKey: string): ActiveKey | undefined {
     return this.#active.get(accessKey);
+  }
+
+  /** An enabled user with its policies; `undefined` if it is unknown or disabled. */
+  findUser(name: string): { user: UserRecord; policies: readonly Policy[] } | undefined {
+    const user = this.#users.get(name);
+    if (user?.enabled !== true) return undefined;
+    return { user, policies: this.#userPolicies.get(name) ?? [] };
   }
 
   /** The policies of a role; `undefined` if it does not exist. */
@@ -277,6 +286,7 @@ export class Directory {
     this.#rolePolicies = new Map(
       Array.from(this.#roles.values(), (role) => [role.name, compileAll(role.policies)]),
     );
+    this.#userPolicies = policies;
     const active = new Map<string, ActiveKey>();
     for (const key of this.#keys.values()) {
       const user = this.#users.get(key.user);

@@ -29,7 +29,11 @@ const ON_BUCKETS = `
 `;
 
 /** Actions on buckets that S3 does not have. */
-const OWN_ON_BUCKETS = "GetBucketVectorIndex PutBucketVectorIndex QueryBucketMetadata";
+const OWN_ON_BUCKETS =
+  "GetBucketTriggers GetBucketVectorIndex PutBucketTriggers PutBucketVectorIndex QueryBucketMetadata";
+
+/** As those, on objects. */
+const OWN_ON_OBJECTS = "InvokeModule";
 
 /** Actions on the account and on other resources, which bucket policies cannot contain. */
 const ON_ACCOUNT = `
@@ -63,6 +67,7 @@ export const S3_ACTIONS: ReadonlyMap<string, ActionLevel> = new Map([
   ...readNames(ON_OBJECTS, "object"),
   ...readNames(ON_BUCKETS, "bucket"),
   ...readNames(OWN_ON_BUCKETS, "bucket"),
+  ...readNames(OWN_ON_OBJECTS, "object"),
   ...readNames(ON_ACCOUNT, "account"),
 ]);
 

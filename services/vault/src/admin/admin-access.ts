@@ -12,6 +12,7 @@ import { AdminGuard } from "./admin-guard.ts";
 import { ConsoleOperations } from "./bucket/console-operations.ts";
 import type { ShareOptions } from "./bucket/share-routes.ts";
 import { describeConsole } from "./console.ts";
+import { MODULE_BYTES_MAX } from "./module-routes.ts";
 import { StorageCallers } from "./storage-callers.ts";
 
 /** Options of {@link createAdminAccess}. */
@@ -46,7 +47,7 @@ export function createAdminAccess(options: AdminAccessOptions): AdminAccess {
   const { isTls, objectPort, onOperation } = options;
   const { clock, trustedProxies, verifier, webIdentity } = api;
   const callers = new StorageCallers(directory, config.access_key_id);
-  const adminGuard = new AdminGuard({ verifier, callers, tokens });
+  const adminGuard = new AdminGuard({ verifier, callers, tokens, findBytesMax });
   const operations = new ConsoleOperations({
     operations: new InnerOperations({ api, ids, onFinished: onOperation }),
     callers,
@@ -73,4 +74,10 @@ export function createAdminAccess(options: AdminAccessOptions): AdminAccess {
       clock,
     },
   };
+}
+
+// Modules and the keys of jobs are larger than other bodies.
+function findBytesMax(path: string): number | undefined {
+  if (path.startsWith("/admin/modules/")) return MODULE_BYTES_MAX;
+  return undefined;
 }

@@ -25,6 +25,8 @@ import { createDriveRoutes } from "./drive-routes.ts";
 import { createEventRoutes } from "./event-routes.ts";
 import { createJobRoutes } from "./job-routes.ts";
 import { createScrubRoutes } from "./scrub-routes.ts";
+import type { ModuleRegistry } from "../guest/module-registry.ts";
+import { createModuleRoutes } from "./module-routes.ts";
 import { createTaskRoutes } from "./task-routes.ts";
 import { ADMIN_SCOPE, requireAdmin } from "./storage-callers.ts";
 import { createUsageRoutes } from "./usage-routes.ts";
@@ -43,6 +45,7 @@ export interface AdminOptions {
   dataDir: string;
   masterKey: Buffer;
   delivery: Pick<Delivery, "describe" | "test">;
+  modules: ModuleRegistry;
   startedMs: number;
 }
 
@@ -93,6 +96,7 @@ function createAdminRoutes(options: AdminOptions): ApiRoute[] {
     ...createDriveRoutes({ store: api.store, dataDir }),
     ...createJobRoutes(api.store),
     ...createTaskRoutes(api.store),
+    ...createModuleRoutes(options.modules),
     ...createUsageRoutes(api.store),
     ...createUserRoutes(directory),
     ...createRoleRoutes(directory),

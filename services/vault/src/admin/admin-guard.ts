@@ -9,12 +9,16 @@ import { RequestFields } from "../s3/wire/fields.ts";
 import type { StorageCallers } from "./storage-callers.ts";
 
 const BODY_BYTES_MAX = 1_048_576;
+/** Hash of the body in a signed request. */
+const HASH_FIELD = "x-amz-content-sha256";
 
 /** Options of the guard. */
 export interface AdminGuardOptions {
   verifier: SignatureVerifier<StorageCaller>;
   callers: StorageCallers;
   tokens: TokenVerifier | undefined;
+  /** Limit of a body by the path of its route, if it is more than 1 MiB. */
+  findBytesMax: (path: string) => number | undefined;
 }
 
 /** Verifies signatures while the whole request is available, and passes the callers of signed requests to the guard. */
@@ -45,8 +49,11 @@ export class AdminGuard {
         payloadHash,
       });
     };
-    if (request.headers.has("expect")) refuseByHead(request, verify);
-    const body = await readBody(request);
+    const bytesMax = this.#findBytesMax(request, url.pathname);
+    // A large body is received from a verified sender only.
+    if (bytesMax > BODY_BYTES_MAX) explainRefusal(() => verify(""));
+    if (request.headers.has("expect")) refuseByHead(request, verify, bytesMax);
+    const body = await readBody(request, bytesMax);
     const signed = explainRefusal(() => verify(hashHex(body)));
     if (signed.kind !== "signed") throw createUnauthorizedError("The request is not signed.");
     const { payload } = signed;
@@ -63,6 +70,11 @@ export class AdminGuard {
     return admitted;
   }
 
+  #findBytesMax({ headers }: Request, path: string): number {
+    if (!headers.has(HASH_FIELD)) return BODY_BYTES_MAX;
+    return this.#options.findBytesMax(path) ?? BODY_BYTES_MAX;
+  }
+
   /** The guard of the admin API. */
   readonly guard: Guard = (request) => {
     const signer = this.#signed.get(request.headers);
@@ -76,14 +88,18 @@ export class AdminGuard {
 
 // A client that waits for 100 (Continue) sends no body that is refused in any case. Without the body's hash in a header, the
 // signature itself cannot be verified yet.
-function refuseByHead({ headers }: Request, verify: (payloadHash: string) => unknown): void {
-  if (Number(headers.get("content-length") ?? 0) > BODY_BYTES_MAX) throw createSizeError();
+function refuseByHead(
+  { headers }: Request,
+  verify: (payloadHash: string) => unknown,
+  bytesMax: number,
+): void {
+  if (Number(headers.get("content-length") ?? 0) > bytesMax) throw createSizeError(bytesMax);
   explainRefusal(() => {
     try {
       verify(hashHex(Buffer.alloc(0)));
     } catch (error) {
       const isUndecided = error instanceof S3Error && error.code === "SignatureDoesNotMatch";
-      if (!isUndecided || headers.has("x-amz-content-sha256")) throw error;
+      if (!isUndecided || headers.has(HASH_FIELD)) throw error;
     }
   });
 }
@@ -99,18 +115,19 @@ function explainRefusal<T>(check: () => T): T {
   }
 }
 
-async function readBody(request: Request): Promise<Buffer<ArrayBuffer>> {
+async function readBody(request: Request, bytesMax: number): Promise<Buffer<ArrayBuffer>> {
   if (request.body === null) return Buffer.alloc(0);
   const pieces: Uint8Array[] = [];
   let size = 0;
   for await (const piece of request.body) {
     size += piece.length;
-    if (size > BODY_BYTES_MAX) throw createSizeError();
+    if (size > bytesMax) throw createSizeError(bytesMax);
     pieces.push(piece);
   }
   return Buffer.concat(pieces);
 }
 
-function createSizeError(): PlatformError {
-  return new PlatformError("payload_too_large", "The body is larger than 1 MiB.");
+function createSizeError(bytesMax: number): PlatformError {
+  const mib = bytesMax / BODY_BYTES_MAX;
+  return new PlatformError("payload_too_large", `The body is larger than ${mib} MiB.`);
 }

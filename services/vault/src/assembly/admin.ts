@@ -23,7 +23,7 @@ export async function openAdmin(
   { store, directory, masterKey }: Storage,
   { delivery }: EventDelivery,
   callers: Callers,
-  { api, ids, port, onOperation }: Objects,
+  { api, ids, port, onOperation, modules }: Objects,
 ): Promise<void> {
   const isTls = service.certificates !== undefined;
   const access = createAdminAccess({
@@ -54,6 +54,7 @@ export async function openAdmin(
     directory,
     masterKey,
     delivery,
+    modules,
     startedMs,
   });
   await service.serve({

@@ -10,11 +10,12 @@ import { TenantBudgets } from "../access/budget.ts";
 import { toAuditEntry, toCallEntry } from "../admin/audit-entry.ts";
 import { AuditLog } from "../audit/audit-log.ts";
 import { hasDefaultCredentials, type VaultConfig } from "../config.ts";
+import type { ModuleRegistry } from "../guest/module-registry.ts";
 import type { LogOutput } from "../log/log-output.ts";
 import type { S3Answer } from "../s3/answer.ts";
 import { collectConnections, createFaultCounter } from "../s3/connection-metrics.ts";
 import type { ObjectApi } from "../s3/context.ts";
-import type { InnerOperationsOptions } from "../s3/inner-operations.ts";
+import { InnerOperations, type InnerOperationsOptions } from "../s3/inner-operations.ts";
 import { createObjectMetrics } from "../s3/object-metrics.ts";
 import { createObjectHandler } from "../s3/object-server.ts";
 import { answerRefusal } from "../s3/refusal-answer.ts";
@@ -25,6 +26,7 @@ import { createAskCounter } from "../search/search-metrics.ts";
 import { TimestampFormatter } from "../s3/wire/timestamp.ts";
 import type { Callers } from "./callers.ts";
 import { openAskEndpoint, openMetadataQuestions, openVectorQuestions } from "./search.ts";
+import { openGuests, startTriggers } from "./guests.ts";
 import { openSelect } from "./select.ts";
 import type { EventDelivery } from "./delivery.ts";
 import type { Storage } from "./storage.ts";
@@ -43,6 +45,7 @@ export interface Objects {
   readonly port: number;
   /** Adds an operation of the console to the audit log. */
   readonly onOperation: InnerOperationsOptions["onFinished"];
+  readonly modules: ModuleRegistry;
 }
 
 /** Hooks of each answered request. */
@@ -63,6 +66,7 @@ export async function openObjects(
 ): Promise<Objects> {
   const { clock, log, lifecycle } = service;
   const { store, account, directory } = storage;
+  const guests = await openGuests(config, service, storage);
   const { tenant_rate: ratePerSecond, tenant_burst: burst } = config;
   const api: ObjectApi = {
     store,
@@ -85,6 +89,7 @@ export async function openObjects(
     askEndpoint: openAskEndpoint(config, service),
     embedsByModel: config.embedding_url !== undefined,
     webIdentity: callers.webIdentity,
+    guests,
   };
   const audit = openAudit(config, service, storage);
   const engine = createEngine({ unsentBytesMax: config.max_unsent_size });
@@ -107,7 +112,9 @@ export async function openObjects(
   const timestamps = new TimestampFormatter();
   const onOperation: Objects["onOperation"] = (call) =>
     audit?.add(toCallEntry(call, timestamps.format(clock.now())));
-  return { api, ids, port, onOperation };
+  const operations = new InnerOperations({ api, ids, onFinished: onOperation });
+  startTriggers(service, storage, guests, operations);
+  return { api, ids, port, onOperation, modules: guests.modules };
 }
 
 /** The address to listen on: the built-in credentials must not be usable from other machines. */

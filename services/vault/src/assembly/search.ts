@@ -3,7 +3,11 @@ import type { Service } from "@platform/chassis";
 import type { VaultConfig } from "../config.ts";
 import { MetadataQuestions } from "../search/metadata-questions.ts";
 import { AskEndpoint } from "../search/ask/endpoint.ts";
-import { createAskFailureCounter, createSqlObserver, createVectorObserver } from "../search/search-metrics.ts";
+import {
+  createAskFailureCounter,
+  createSqlObserver,
+  createVectorObserver,
+} from "../search/search-metrics.ts";
 import { VectorQuestions } from "../search/vector-questions.ts";
 import type { Storage } from "./storage.ts";
 

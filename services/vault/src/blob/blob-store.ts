@@ -114,6 +114,19 @@ export class BlobStore {
     return createBlobWriter(this.#environment, blob);
   }
 
+  /** Throws `InsufficientStorage` if these bytes would use the reserve. */
+  requireSpace(bytes: number): void {
+    this.#freeSpace.require(bytes);
+  }
+
+  /** The path of a new file for bytes that are not stored yet; the next start removes it. */
+  nameSpool(): string {
+    const { present } = this.drives;
+    const id = this.takeId();
+    const drive = present[id % Math.max(1, present.length)];
+    return (drive?.folders ?? this.#environment.folders).spilled(id);
+  }
+
   /** Stores a record without data, and pins its segment. */
   async appendManifest(
     id: BlobId,
@@ -180,7 +193,7 @@ export function clearStaging({ folders }: Drive): void {
   }
 }
 
-const STAGED_NAME = /^[0-9a-f]{14}(?:\.seg)?$/;
+const STAGED_NAME = /^[0-9a-f]{14}(?:\.seg|\.spill)?$/;
 
 function isInSegment(blob: BlobRecord): blob is BlobRecord & { place: { kind: "segment" } } {
   return blob.place.kind === "segment";

@@ -1,6 +1,7 @@
 // Converts rows of the index to objects and back.
 import type { Acl } from "../model/acl.ts";
 import type { Owner } from "../model/bucket.ts";
+import type { GuestMark } from "../model/guest.ts";
 import type { BlobCipher, BlobRecord } from "../model/blob.ts";
 import type { RetentionMode } from "../model/lock.ts";
 import type {
@@ -19,6 +20,7 @@ export interface ObjectDetail {
   acl?: Acl;
   encryption?: ObjectEncryption;
   parts?: number;
+  guest?: GuestMark;
 }
 
 /** A row of `current` or `versions`. */
@@ -141,6 +143,7 @@ export function buildObjectInfo(
   if (detail.acl !== undefined) info.acl = detail.acl;
   if (detail.encryption !== undefined) info.encryption = detail.encryption;
   if (detail.parts !== undefined) info.partsCount = detail.parts;
+  if (detail.guest !== undefined) info.guest = detail.guest;
   return info;
 }
 

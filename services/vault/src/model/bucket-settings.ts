@@ -3,12 +3,13 @@ import type { Acl } from "./acl.ts";
 import type { NotificationRule } from "./event.ts";
 import type { LifecycleConfiguration } from "./lifecycle.ts";
 import type { ObjectLockConfiguration } from "./lock.ts";
+import type { TriggerSettings } from "./trigger.ts";
 import type { BucketQuota } from "./usage.ts";
 import type { VectorIndex } from "./vector.ts";
 
 /**
- * The settings by kind. Callers validate them. The store acts on `lifecycle`, `notification`, `objectLock`, `quota`
- * and `vectorIndex` itself and only keeps the others. As JSON each is at most 1 MiB.
+ * The settings by kind. Callers validate them. The store acts on `lifecycle`, `notification`, `objectLock`, `quota`,
+ * `triggers` and `vectorIndex` itself and only keeps the others. As JSON each is at most 1 MiB.
  */
 export interface BucketSettings {
   lifecycle: LifecycleConfiguration;
@@ -25,6 +26,7 @@ export interface BucketSettings {
   tagging: Readonly<Record<string, string>>;
   acl: Acl;
   accelerate: { status: "Suspended" };
+  triggers: TriggerSettings;
   vectorIndex: VectorIndex;
 }
 

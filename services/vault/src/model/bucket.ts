@@ -4,6 +4,20 @@ import type { BucketSettings } from "./bucket-settings.ts";
 /** The bucket of the access log, which storage makes itself. */
 export const ACCESS_LOG_BUCKET = "system-access-logs";
 
+/** The bucket of modules. */
+export const MODULE_BUCKET = "system-modules";
+
+/** The bucket of the reports of jobs. */
+export const JOB_BUCKET = "system-jobs";
+
+/** Buckets that only the store itself writes, and only root reads. */
+const RESERVED_BUCKETS: ReadonlySet<string> = new Set([MODULE_BUCKET, JOB_BUCKET]);
+
+/** True for a bucket that only the store itself writes. */
+export function isReservedBucket(name: string): boolean {
+  return RESERVED_BUCKETS.has(name);
+}
+
 /** The owner of a bucket or an object. */
 export interface Owner {
   id: string;

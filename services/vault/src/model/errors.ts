@@ -143,6 +143,7 @@ export const ERRORS = {
   ],
   NoSuchVersion: [404, "The specified version does not exist."],
   NoSuchVector: [404, "The specified object does not have a vector."],
+  NoSuchTriggers: [404, "The specified bucket does not have triggers."],
   NoSuchVectorIndex: [404, "The specified bucket does not have a vector index."],
   NoSuchWebsiteConfiguration: [404, "The specified bucket does not have a website configuration"],
   NotImplemented: [

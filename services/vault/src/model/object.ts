@@ -2,6 +2,7 @@
 import type { Acl } from "./acl.ts";
 import type { Owner } from "./bucket.ts";
 import type { Actor, ObjectEventName } from "./event.ts";
+import type { GuestMark } from "./guest.ts";
 import type { Retention } from "./lock.ts";
 import type { ReadWindow } from "./read-window.ts";
 
@@ -56,6 +57,8 @@ export interface ObjectAttributes {
   encryption?: EncryptionRequest;
   /** Little-endian floats, as many as the vector index of the bucket has dimensions. */
   vector?: Uint8Array;
+  /** Set if guests have written it. */
+  guest?: GuestMark;
 }
 
 /** Conditions on the live object under a key. ETags are without quotes; `*` stands for any object. */

@@ -6,7 +6,7 @@ import {
   identifyUser,
 } from "../access/authorizer.ts";
 import type { UnknownParts } from "../access/policy.ts";
-import type { Bucket } from "../model/bucket.ts";
+import { type Bucket, isReservedBucket } from "../model/bucket.ts";
 import { S3Error } from "../model/s3-error.ts";
 import { StoreError } from "../model/store-error.ts";
 import { type OperationContext, readVersionId } from "./context.ts";
@@ -32,11 +32,17 @@ export interface ExtraQuestion extends Subject {
 /** Condition values from the body, for handlers that authorize after reading it. */
 export type BodyValues = ReadonlyMap<string, readonly string[]>;
 
+// The usual case: nothing can be refused.
+function isFreeForRoot(caller: Caller, bucket: Bucket | undefined, bucketName: string): boolean {
+  return (
+    caller.kind === "root" && bucket?.settings.policy === undefined && !isReservedBucket(bucketName)
+  );
+}
+
 /** Throws AccessDenied if the caller may not run the operation. */
 export async function authorize(context: OperationContext, body?: BodyValues): Promise<void> {
   const { caller, bucket, operation } = context;
-  // The usual case: no policy can matter.
-  if (caller.kind === "root" && bucket?.settings.policy === undefined) return;
+  if (isFreeForRoot(caller, bucket, context.bucketName)) return;
   const versionId = readVersionId(context.query);
   const { bucketName, key } = context;
   const subject: Subject = { bucket, bucketName, key, versionId };
@@ -66,7 +72,7 @@ export async function authorizeAhead(
   unknown: UnknownParts,
 ): Promise<void> {
   const { caller, bucket, operation } = context;
-  if (caller.kind === "root" && bucket?.settings.policy === undefined) return;
+  if (isFreeForRoot(caller, bucket, context.bucketName)) return;
   const versionId = readVersionId(context.query);
   const bucketName = unknown.resource === "bucket" ? "" : context.bucketName;
   const key = unknown.resource === undefined ? context.key : "";
@@ -153,7 +159,7 @@ export async function isPermitted(
   extra: ExtraQuestion,
 ): Promise<boolean> {
   const { caller, api } = context;
-  if (caller.kind === "root" && extra.bucket?.settings.policy === undefined) return true;
+  if (isFreeForRoot(caller, extra.bucket, extra.bucketName)) return true;
   const { versionId: _, ...question } = extra;
   const values = await readConditionValues(context, extra);
   return api.authorizer.isAllowed({ caller, ...question, values });
@@ -165,7 +171,7 @@ export async function requireSourceRead(
   source: ExtraQuestion & { bucket: Bucket },
 ): Promise<void> {
   const { caller, api } = context;
-  if (caller.kind === "root" && source.bucket.settings.policy === undefined) return;
+  if (isFreeForRoot(caller, source.bucket, source.bucketName)) return;
   const { versionId: _, ...question } = source;
   const values = await readConditionValues(context, source);
   const asked: AccessQuestion = { caller, ...question, values };

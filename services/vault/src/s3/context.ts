@@ -15,10 +15,14 @@ import type { UnknownParts } from "../access/policy.ts";
 import type { AclPermission } from "../model/acl.ts";
 import type { Bucket, Owner } from "../model/bucket.ts";
 import type { Actor } from "../model/event.ts";
-import type { KnownAttributes } from "../model/object.ts";
+import type { ModulePin } from "../model/guest.ts";
+import type { KnownAttributes, OpenObject } from "../model/object.ts";
 import { S3Error } from "../model/s3-error.ts";
+import type { TriggerRun } from "../model/task.ts";
 import type { Store } from "../object-store.ts";
 import type { AskEndpoint } from "../search/ask/endpoint.ts";
+import type { Submit } from "../transaction/writer.ts";
+import type { GuestRun } from "@platform/wasm/stream";
 import type { MetadataQuestions } from "../search/metadata-questions.ts";
 import type { createAskCounter } from "../search/search-metrics.ts";
 import type { VectorQuestions } from "../search/vector-questions.ts";
@@ -67,6 +71,26 @@ export interface ObjectApi {
   readonly vectors: VectorQuestions;
   /** Exchanges tokens for session keys. */
   readonly webIdentity: WebIdentity;
+  readonly guests: ObjectGuests;
+}
+
+/** Guests on objects. */
+export interface ObjectGuests {
+  /** Finds the modules that references like `name`, `name@latest` and `name@sha256` mean. Throws InvalidRequest. */
+  pin(references: readonly string[]): ModulePin[];
+  /** Runs a chain of modules on an open object, whose body it closes. */
+  run(pins: readonly ModulePin[], source: GuestSource): Promise<GuestRun>;
+  /** The last runs of the triggers of a bucket, newest first. */
+  listRuns(bucket: string): TriggerRun[];
+}
+
+/** The object that guests read. */
+export interface GuestSource {
+  readonly object: OpenObject;
+  /** Name of the event, for the guest. */
+  readonly event: string;
+  /** Added to the wall time. */
+  readonly moreMs?: number;
 }
 
 /** The context of one operation. */
@@ -87,6 +111,8 @@ export interface OperationContext {
   readonly query: RequestQuery;
   /** The bucket of the request; undefined for ListBuckets and CreateBucket. */
   readonly bucket: Bucket | undefined;
+  /** Commits changes of objects together with other work. */
+  readonly submit?: Submit | undefined;
   /** A change of the bucket's settings is refused unless they are still those of this bucket. */
   readonly expectedBucket?: Bucket;
   /** A change of tags, retention or legal hold is refused unless the object still has these. */

@@ -6,6 +6,7 @@ import type { UnknownParts } from "../access/policy.ts";
 import type { ReadWindow } from "../model/read-window.ts";
 import { S3Error } from "../model/s3-error.ts";
 import { StoreError } from "../model/store-error.ts";
+import type { Submit } from "../transaction/writer.ts";
 import { admitOperation, type IdentifiedRequest, takeBudget } from "./admission.ts";
 import { type S3Answer, toS3Error } from "./answer.ts";
 import type { ObjectApi, OperationContext } from "./context.ts";
@@ -26,6 +27,8 @@ export interface Sender {
   readonly clientAddress: string;
   readonly secure: boolean;
   readonly host: string;
+  /** Work that was requested earlier: it is charged to no budget. */
+  readonly isBackground?: boolean;
 }
 
 /** A request for an operation, as the object API would receive it. */
@@ -40,6 +43,8 @@ export interface OperationCall {
   readonly body?: CallBody;
   /** Parts that the caller has not named yet, of a call that is only asked about; their values here are placeholders. */
   readonly unknown?: UnknownParts;
+  /** Commits changes of objects together with other work. */
+  readonly submit?: Submit;
 }
 
 /** The body of a call. A stream is read once; `contentLength` is its declared length. */
@@ -134,8 +139,10 @@ export class InnerOperations {
       onFinished({ id, operation: name, caller, clientAddress, bucket, key, status, errorCode });
     };
     try {
-      const tenant = takeBudget(api, request, caller);
-      const result = await work(await admitOperation(api, { ...identified, tenant }));
+      const tenant = sender.isBackground === true ? "" : takeBudget(api, request, caller);
+      const admitted = await admitOperation(api, { ...identified, tenant });
+      const { submit } = call;
+      const result = await work(submit === undefined ? admitted : { ...admitted, submit });
       finish(200);
       return result;
     } catch (error) {

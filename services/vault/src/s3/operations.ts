@@ -67,6 +67,8 @@ import { putObject } from "./object/put-object.ts";
 import { selectObjectContent, selectRecords } from "./object/select-object.ts";
 import { deleteObjectTagging, getObjectTagging, putObjectTagging } from "./object/tagging.ts";
 import { deleteObjectVector, getObjectVector, putObjectVector } from "./object/vector.ts";
+import { deleteBucketTriggers, getBucketTriggers, putBucketTriggers } from "./bucket/triggers.ts";
+import { transformObject } from "./object/transform-object.ts";
 import { assumeRoleWithWebIdentity } from "./sts/assume-role.ts";
 
 const { read: READ, write: WRITE } = STORAGE_SCOPES;
@@ -300,6 +302,12 @@ export const OPERATIONS: readonly Operation[] = [
     ...JSON_SETTING,
     action: "s3:PutBucketVectorIndex",
   }),
+  row(READ, "GetBucketTriggers", "GET bucket?triggers", getBucketTriggers, JSON_SETTING),
+  row(WRITE, "PutBucketTriggers", "PUT bucket?triggers", putBucketTriggers, JSON_SETTING),
+  row(WRITE, "DeleteBucketTriggers", "DELETE bucket?triggers", deleteBucketTriggers, {
+    ...JSON_SETTING,
+    action: "s3:PutBucketTriggers",
+  }),
   row(READ, "GetObjectVector", "GET object?vector", getObjectVector, {
     ...OBJECT_READING,
     errorForm: "json",
@@ -328,6 +336,12 @@ export const OPERATIONS: readonly Operation[] = [
   ),
   row(READ, "SelectObjectRecords", "POST object?select", selectRecords, {
     ...OBJECT_READING,
+    errorForm: "json",
+  }),
+  row(READ, "TransformObject", "POST object?transform", transformObject, {
+    action: "s3:InvokeModule",
+    also: { action: "s3:GetObject", versionAction: "s3:GetObjectVersion" },
+    refusesAnonymous: true,
     errorForm: "json",
   }),
   row(WRITE, "DeleteObject", "DELETE object", deleteObject, {

@@ -42,9 +42,12 @@ const UNAVAILABLE: ReadonlySet<string> = new Set([
   "session",
   "sweep",
   "torrent",
-  "transform",
-  "triggers",
 ]);
+/** Parameters that belong to a subresource. */
+const BELONGING: Readonly<Record<string, ReadonlySet<string>>> = {
+  transform: new Set(["module", "target-key", "target-bucket"]),
+  triggers: new Set(["runs"]),
+};
 /** Parameters that select another operation; they never refine one. */
 const SUBRESOURCES: ReadonlySet<string> = new Set(
   OPERATIONS.flatMap((row) => row.parameters).filter((name) => !OF_FIELDS.has(name)),
@@ -97,6 +100,7 @@ export function resolveOperation(
     // `lock` is this service's alias of `retention`.
     const name = given === "lock" && address.level === "object" ? "retention" : given;
     if (SUBRESOURCES.has(name)) asked.add(name);
+    else if (query.others.some(([other]) => BELONGING[other]?.has(name) === true)) continue;
     else if (name === "id" && query.others.some(([other]) => IDENTIFIED.has(other))) continue;
     else if (isOlder && OLDER_PARAMETERS.has(name)) continue;
     else if (isSigned && toPresignedField(name) !== undefined) continue;

@@ -1,6 +1,12 @@
 // The buckets in memory: every request looks one up; a committed change replaces the entry.
 import type { BucketSettingKind, BucketSettings } from "../model/bucket-settings.ts";
-import { ACCESS_LOG_BUCKET, type Bucket, type CreateBucketRequest } from "../model/bucket.ts";
+import {
+  ACCESS_LOG_BUCKET,
+  type Bucket,
+  type CreateBucketRequest,
+  JOB_BUCKET,
+  MODULE_BUCKET,
+} from "../model/bucket.ts";
 import type { NotificationRule } from "../model/event.ts";
 import { StoreError } from "../model/store-error.ts";
 import type { ConfigureBucketOperation } from "../transaction/bucket-operations.ts";
@@ -35,9 +41,10 @@ export class BucketCatalogue {
     return this.#states.size;
   }
 
-  /** Buckets of users: all but the access log's. */
+  /** Buckets of users: all but those that storage makes itself. */
   get usersCount(): number {
-    return this.count - (this.#states.has(ACCESS_LOG_BUCKET) ? 1 : 0);
+    const own = [ACCESS_LOG_BUCKET, MODULE_BUCKET, JOB_BUCKET];
+    return this.count - own.filter((name) => this.#states.has(name)).length;
   }
 
   /** From memory: cheap enough for each request. */

@@ -14,9 +14,11 @@ import type {
   ObjectAddress,
   ObjectAttributes,
   ObjectBody,
+  PutRequest,
   ReadConditions,
   Upload,
 } from "../model/object.ts";
+import type { Submit } from "../transaction/writer.ts";
 import { requireAttributes, requireKey } from "./validate.ts";
 
 /** The source of a copy. */
@@ -41,7 +43,7 @@ export class CopyService {
     this.#objects = objects;
   }
 
-  async copy(request: CopyRequest): Promise<CopyResult> {
+  async copy(request: CopyRequest, submit?: Submit): Promise<CopyResult> {
     requireKey(request.key);
     requireAttributes(request.attributes);
     const { settings } = this.#env.buckets.require(request.bucket);
@@ -54,8 +56,8 @@ export class CopyService {
       const vector = attributes.vector ?? this.#findFitting(request.bucket, source.row);
       if (vector !== undefined) attributes.vector = vector;
       const result = mayShare(request, source)
-        ? await this.#share(request, source, attributes)
-        : await this.#copyBytes(request, source, attributes);
+        ? await this.#share(request, source, attributes, submit)
+        : await this.#copyBytes(request, source, attributes, submit);
       if (result !== undefined) return { ...result, sourceVersionId: source.row.version };
     }
     throw new StoreError("SlowDown", "The source changes faster than it can be copied");
@@ -95,6 +97,7 @@ export class CopyService {
     request: CopyRequest,
     { row }: FoundSource,
     attributes: ObjectAttributes,
+    submit: Submit | undefined,
   ): Promise<Omit<CopyResult, "sourceVersionId"> | undefined> {
     const { writer, now, takeVersionId } = this.#env;
     const nowMs = now();
@@ -106,7 +109,8 @@ export class CopyService {
       ...(source.parts === undefined ? {} : { parts: source.parts }),
     };
     const detail = JSON.stringify({ ...(JSON.parse(columns.detail) as object), ...kept });
-    const outcome = await writer.submit({
+    const commit: Submit = submit ?? ((operation) => writer.submit(operation));
+    const outcome = await commit({
       type: "put",
       object: {
         ...columns,
@@ -139,13 +143,14 @@ export class CopyService {
     request: CopyRequest,
     source: FoundSource,
     attributes: ObjectAttributes,
+    submit: Submit | undefined,
   ): Promise<Omit<CopyResult, "sourceVersionId"> | undefined> {
     const body = await this.open(source, 0, source.row.size, request.source.customerKey);
     if (body === undefined) return undefined;
     const checksum =
       request.checksum ??
       (source.row.checksum === null ? undefined : parseChecksum(source.row.checksum).algorithm);
-    const upload = this.#beginPut(request, attributes, source.row.size, checksum, body);
+    const upload = this.#beginPut(request, attributes, source.row.size, checksum, body, submit);
     return pump(body, upload);
   }
 
@@ -155,18 +160,20 @@ export class CopyService {
     contentLength: number,
     checksum: CopyRequest["checksum"],
     body: ObjectBody,
+    submit: Submit | undefined,
   ) {
+    const put: PutRequest = {
+      ...attributes,
+      bucket: request.bucket,
+      key: request.key,
+      contentLength,
+      event: "ObjectCreated:Copy",
+      ...(checksum === undefined ? {} : { checksum }),
+      ...(request.conditions === undefined ? {} : { conditions: request.conditions }),
+      ...(request.actor === undefined ? {} : { actor: request.actor }),
+    };
     try {
-      return this.#objects.beginPut({
-        ...attributes,
-        bucket: request.bucket,
-        key: request.key,
-        contentLength,
-        event: "ObjectCreated:Copy",
-        ...(checksum === undefined ? {} : { checksum }),
-        ...(request.conditions === undefined ? {} : { conditions: request.conditions }),
-        ...(request.actor === undefined ? {} : { actor: request.actor }),
-      });
+      return this.#objects.beginPut(put, submit === undefined ? {} : { submit });
     } catch (error) {
       body.close();
       throw error;

@@ -7,7 +7,7 @@ import type { ObjectAttributes } from "../model/object.ts";
 /** The columns that depend on attributes only. */
 export type AttributeColumns = Pick<
   NewObject,
-  "class" | "owner" | "tags" | "retention" | "hold" | "detail" | "vector"
+  "class" | "owner" | "tags" | "retention" | "hold" | "detail" | "vector" | "guest"
 >;
 
 /** Builds the columns and the detail of the attributes. */
@@ -20,6 +20,7 @@ export function buildAttributeColumns(attributes: ObjectAttributes): AttributeCo
   if (acl !== undefined) detail.acl = acl;
   const encryption = describeEncryption(attributes.encryption);
   if (encryption !== undefined) detail.encryption = encryption;
+  if (attributes.guest !== undefined) detail.guest = attributes.guest;
   return {
     class: attributes.storageClass ?? "STANDARD",
     owner: owner === undefined ? null : JSON.stringify(owner),
@@ -27,6 +28,7 @@ export function buildAttributeColumns(attributes: ObjectAttributes): AttributeCo
     hold: attributes.legalHold ?? null,
     detail: JSON.stringify(detail),
     ...(retention === undefined ? {} : { retention }),
+    ...(attributes.guest === undefined ? {} : { guest: attributes.guest }),
     ...(vector === undefined ? {} : { vector: Buffer.from(vector).toString("base64") }),
   };
 }

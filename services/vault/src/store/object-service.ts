@@ -39,7 +39,9 @@ import type { ReaderPool } from "../query/reader-pool.ts";
 import type { FoundVersion, StoredVersion } from "../query/stored-version.ts";
 import type { AttributeChange } from "../transaction/attribute-operations.ts";
 import type { BucketState } from "../transaction/writer-context.ts";
-import type { IndexWriter } from "../transaction/writer.ts";
+import type { IndexWriter, Submit } from "../transaction/writer.ts";
+import type { TaskAddress, TriggerRun } from "../model/task.ts";
+import { Spool } from "./spool.ts";
 import { BodyUpload, type UploadEnvironment } from "./body-upload.ts";
 import type { BodyOpener } from "./body.ts";
 import type { BucketCatalogue } from "./bucket-catalogue.ts";
@@ -64,6 +66,16 @@ export interface ServiceEnvironment extends UploadEnvironment {
 
 const DELETES_MAX = 1000;
 
+/** The reason of a put that no client has requested. */
+export interface PutCause {
+  /** Ends with the put, which is refused if the task has begun again. */
+  readonly task?: TaskAddress;
+  /** The run of a trigger, when its output is complete. */
+  readonly run?: () => TriggerRun;
+  /** Commits the put together with other work. */
+  readonly submit?: Submit;
+}
+
 export class ObjectService {
   readonly #env: ServiceEnvironment;
   readonly #owners = new OwnerReader();
@@ -72,16 +84,18 @@ export class ObjectService {
     this.#env = environment;
   }
 
+  /** Opens a spool for bytes that become an object when their number is known. */
+  openSpool(): Spool {
+    return new Spool(this.#env.blobs);
+  }
+
   /** Begins a put. Throws immediately what it can check immediately (`NoSuchBucket`, `KeyTooLongError`, `InsufficientStorage`, …). */
-  beginPut(request: PutRequest): Upload<PutResult> {
-    const { buckets, now, takeVersionId, writer } = this.#env;
+  beginPut(request: PutRequest, cause: PutCause = {}): Upload<PutResult> {
+    const { buckets, now, takeVersionId } = this.#env;
+    const submit: Submit = cause.submit ?? ((operation) => this.#env.writer.submit(operation));
     const state = buckets.requireState(request.bucket);
     const { bucket } = state;
-    requireKey(request.key);
-    requireContentLength(request.contentLength);
-    requireAttributes(request);
-    requireFitting(bucket.settings.vectorIndex, request.vector);
-    if (bucket.settings.quota !== undefined) this.#requireQuota(state, request);
+    this.#requirePuttable(state, request);
     const versionId = takeVersionId();
     const columns = buildAttributeColumns(request);
     const description: ObjectDescription = {
@@ -104,8 +118,9 @@ export class ObjectService {
       },
       async ({ blob, etag, checksum, encryption }) => {
         const nowMs = now();
-        const outcome = await writer.submit({
+        const outcome = await submit({
           type: "put",
+          ...describeCause(cause),
           object: {
             ...columns,
             bucket: request.bucket,
@@ -133,6 +148,15 @@ export class ObjectService {
     );
   }
 
+  #requirePuttable(state: BucketState, request: PutRequest): void {
+    const { settings } = state.bucket;
+    requireKey(request.key);
+    requireContentLength(request.contentLength);
+    requireAttributes(request);
+    requireFitting(settings.vectorIndex, request.vector);
+    if (settings.quota !== undefined) this.#requireQuota(state, request);
+  }
+
   async head(request: GetRequest): Promise<HeadResult> {
     return this.#resolve(request, this.#find(request));
   }
@@ -156,10 +180,12 @@ export class ObjectService {
     }
   }
 
-  async delete(request: DeleteRequest): Promise<DeleteResult> {
+  /** With `submit`, it is committed together with other work, as are copies and new tags. */
+  async delete(request: DeleteRequest, submit?: Submit): Promise<DeleteResult> {
     requireKey(request.key);
     const { writer, now, takeVersionId } = this.#env;
-    return writer.submit({ type: "delete", request, nowMs: now(), markerId: takeVersionId() });
+    const commit: Submit = submit ?? ((operation) => writer.submit(operation));
+    return commit({ type: "delete", request, nowMs: now(), markerId: takeVersionId() });
   }
 
   /** Deletes up to 1 000 objects. One failure does not stop the others; the results keep the order of the requests. */
@@ -196,9 +222,10 @@ export class ObjectService {
     address: ObjectAddress,
     tags: Readonly<Record<string, string>>,
     origin: ChangeOrigin = {},
+    submit?: Submit,
   ): Promise<{ versionId: string }> {
     requireTags(tags);
-    return this.#change(address, { kind: "tags", tags }, origin);
+    return this.#change(address, { kind: "tags", tags }, origin, submit);
   }
 
   /** The vector of a version, and its id. `undefined` if it has none. */
@@ -254,10 +281,12 @@ export class ObjectService {
     address: ObjectAddress,
     change: AttributeChange,
     { actor, expected }: ChangeOrigin,
+    submit?: Submit,
   ): Promise<{ versionId: string }> {
     requireKey(address.key);
     const { writer, now } = this.#env;
-    return writer.submit({
+    const commit: Submit = submit ?? ((operation) => writer.submit(operation));
+    return commit({
       type: "attribute",
       address,
       change,
@@ -354,6 +383,13 @@ export class ObjectService {
 function describePart(text: string, whole: ObjectChecksum | undefined): ObjectChecksum {
   const [checksum] = parsePartChecksums(text);
   return whole === undefined ? checksum : { ...checksum, type: whole.type };
+}
+
+function describeCause({ task, run }: PutCause) {
+  return {
+    ...(task === undefined ? {} : { task }),
+    ...(run === undefined ? {} : { run: run() }),
+  };
 }
 
 /** The detail of a row. */

@@ -121,6 +121,7 @@ export function applyConfigureBucket(
   if (operation.setting !== undefined) {
     if (operation.setting.kind === "vectorIndex") changeVectorIndex(context, before, operation);
     bucket = setDocument(bucket, operation.setting.kind, operation.setting.document);
+    if (operation.setting.kind === "triggers") dropTriggerTasks(context, id, bucket);
   }
   if (operation.subscription !== undefined) {
     bucket = addSubscription(bucket, operation.subscription);
@@ -159,6 +160,16 @@ function changeVectorIndex(
   if (before === undefined || !hasVectors(context, id)) return;
   const isSame = before.dimension === wanted.dimension && before.metric === wanted.metric;
   if (!isSame) throw fail("The bucket has vectors: dimension and metric cannot be changed.");
+}
+
+// Tasks of triggers that are no longer there cannot run.
+function dropTriggerTasks(context: WriterContext, id: number, { settings }: Bucket): void {
+  const kept = (settings.triggers?.triggers ?? []).map((trigger) => trigger.id);
+  context
+    .sql(
+      "delete from tasks where kind = 'trigger' and bucket = ? and rule not in (select value from json_each(?))",
+    )
+    .run(id, JSON.stringify(kept));
 }
 
 function requireUnchanged(bucket: Bucket, expected: Bucket | undefined): void {

@@ -45,7 +45,12 @@ export function emitEvent(
   }
 }
 
-function matchesRule(rule: NotificationRule, name: ObjectEventName, key: string): boolean {
+/** True if a rule applies to an event of a key. */
+export function matchesRule(
+  rule: Pick<NotificationRule, "events" | "prefix" | "suffix">,
+  name: ObjectEventName,
+  key: string,
+): boolean {
   if (rule.prefix !== undefined && !key.startsWith(rule.prefix)) return false;
   if (rule.suffix !== undefined && !key.endsWith(rule.suffix)) return false;
   return rule.events.some(

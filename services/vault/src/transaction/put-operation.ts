@@ -4,6 +4,10 @@ import type { BlobId, BlobRecord } from "../model/blob.ts";
 import { emitEvent } from "./emit.ts";
 import type { Actor, ObjectEventName } from "../model/event.ts";
 import { encodeHold, encodeKey, type VersionRow } from "../index/records.ts";
+import type { GuestMark } from "../model/guest.ts";
+import type { TaskAddress, TriggerRun } from "../model/task.ts";
+import { fireTriggers } from "./fire-triggers.ts";
+import { applyEndTask } from "./task-operations.ts";
 import { addTask } from "./task-rows.ts";
 import { setVector } from "./vector-rows.ts";
 import type { BucketState, WriterContext } from "./writer-context.ts";
@@ -40,6 +44,8 @@ export interface NewObject {
   detail: string;
   /** Its vector: little-endian floats in base64. */
   vector?: string;
+  /** Set if guests have written it; also in `detail`. */
+  guest?: GuestMark;
   conditions?: WriteConditions;
   event: ObjectEventName;
   actor?: Actor;
@@ -50,6 +56,10 @@ export interface PutOperation {
   type: "put";
   object: NewObject;
   content: { blob: BlobRecord } | { share: BlobId };
+  /** The task whose effect it is, which ends. */
+  task?: TaskAddress;
+  /** The run of a trigger. */
+  run?: TriggerRun;
 }
 
 /** The result of a put. */
@@ -60,7 +70,13 @@ export interface PutOutcome {
 
 /** Applies a put. */
 export function applyPut(context: WriterContext, operation: PutOperation): PutOutcome {
-  const { object, content } = operation;
+  const { object, content, task, run } = operation;
+  if (
+    task !== undefined &&
+    !applyEndTask(context, { type: "endTask", task, ...(run && { run }) })
+  ) {
+    throw new StoreError("OperationAborted", "The object has changed since its task began");
+  }
   const state = context.requireBucket(object.bucket);
   const key = encodeKey(object.key);
   const current = findCurrent(context, state.id, key);
@@ -161,6 +177,7 @@ export function placeObject(
     detail: object.detail,
   });
   placeVector(context, state, key, version, object);
+  fireTriggers(context, state, key, version, object);
   const subject = {
     key: object.key,
     versionId: version,

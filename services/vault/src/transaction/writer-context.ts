@@ -1,7 +1,8 @@
 // The state that operations inside the writer use: statements, buckets, the sequence, totals, usage.
 import type { StatementSync } from "node:sqlite";
 import type { Bucket } from "../model/bucket.ts";
-import { StoreError } from "../model/store-error.ts";
+import type { ErrorCode } from "../model/errors.ts";
+import { StoreError, type StoreErrorDetails } from "../model/store-error.ts";
 import { readAllUsage, writeUsage } from "../index/usage-rows.ts";
 import { UsageBook } from "./usage-book.ts";
 import type { IndexMark } from "../index/mark.ts";
@@ -13,6 +14,11 @@ export interface BucketState {
   id: number;
   bucket: Bucket;
 }
+
+/** The result of one operation. */
+export type Outcome =
+  | { value: unknown }
+  | { code: ErrorCode; message: string; details: StoreErrorDetails };
 
 /** Totals that are updated with each commit. */
 export interface IndexTotals {
@@ -62,6 +68,8 @@ export class WriterContext {
     droppedEvents: 0,
     addedTasks: 0,
   };
+  /** Outcomes of the operations of the group so far. */
+  outcomes: readonly Outcome[] = [];
   /** Of this start; the upper half of blob and segment ids. */
   readonly generation: number;
   readonly #connection: IndexConnection;

@@ -1,8 +1,6 @@
 // Messages between the main thread and the writer thread.
-import type { ErrorCode } from "../model/errors.ts";
-import type { StoreErrorDetails } from "../model/store-error.ts";
 import type { Operation } from "./operations.ts";
-import type { BucketState, IndexTotals, WriterLimits } from "./writer-context.ts";
+import type { BucketState, IndexTotals, Outcome, WriterLimits } from "./writer-context.ts";
 
 /** The data that the writer thread starts with. */
 export interface WriterData {
@@ -32,11 +30,6 @@ export interface GroupRequest {
   /** The sequence to continue from, so that all copies of the index number operations alike. */
   sequence: number;
 }
-
-/** The result of one operation. */
-export type Outcome =
-  | { value: unknown }
-  | { code: ErrorCode; message: string; details: StoreErrorDetails };
 
 /** The result of a group; outcomes are in the order of its operations. */
 export interface GroupResponse {

@@ -12,14 +12,8 @@ import {
   type IndexConnection,
 } from "../index/schema.ts";
 import { DamagedRowError } from "../index/seal.ts";
-import { WriterContext } from "./writer-context.ts";
-import type {
-  GroupRequest,
-  GroupResponse,
-  Outcome,
-  WriterData,
-  WriterReady,
-} from "./writer-messages.ts";
+import { type Outcome, WriterContext } from "./writer-context.ts";
+import type { GroupRequest, GroupResponse, WriterData, WriterReady } from "./writer-messages.ts";
 
 const SQLITE_FULL = 13;
 
@@ -106,14 +100,25 @@ class GroupWriter {
   #applyAll(operations: readonly Operation[], sequence: number): Outcome[] {
     try {
       this.#begin(sequence);
-      return operations.map((operation) => this.#apply(operation));
+      return this.#applyEach(operations, (operation) => this.#apply(operation));
     } catch (error) {
       if (!(error instanceof RefusedHalfway)) throw error;
     }
     this.#connection.sql("rollback").run();
     this.#context.reload();
     this.#begin(sequence);
-    return operations.map((operation) => this.#applyInSavepoint(operation));
+    return this.#applyEach(operations, (operation) => this.#applyInSavepoint(operation));
+  }
+
+  // The end of a step of a job depends on the outcomes before it.
+  #applyEach(
+    operations: readonly Operation[],
+    apply: (operation: Operation) => Outcome,
+  ): Outcome[] {
+    const outcomes: Outcome[] = [];
+    this.#context.outcomes = outcomes;
+    for (const operation of operations) outcomes.push(apply(operation));
+    return outcomes;
   }
 
   #begin(sequence: number): void {

@@ -5,11 +5,16 @@ import type { Operation, OperationResult } from "./operations.ts";
 import { Replica, type ReplicaResult } from "./replica.ts";
 import { copyIndex } from "../index/snapshot.ts";
 import type { GroupWatcher } from "./group-watcher.ts";
-import type { IndexTotals, WriterLimits } from "./writer-context.ts";
-import type { GroupRequest, GroupResponse, Outcome, WriterReady } from "./writer-messages.ts";
+import type { IndexTotals, Outcome, WriterLimits } from "./writer-context.ts";
+import type { GroupRequest, GroupResponse, WriterReady } from "./writer-messages.ts";
+
+/** Commits an operation: at once, or together with others. */
+export type Submit = <T extends Operation>(operation: T) => Promise<OperationResult<T>>;
 
 interface Waiter {
   operation: Operation;
+  /** It belongs to the same group as the one before. */
+  isBound: boolean;
   resolve: (value: unknown) => void;
   reject: (error: unknown) => void;
 }
@@ -156,6 +161,11 @@ export class IndexWriter {
     }
   }
 
+  /** Operations that may wait. */
+  get waitingMax(): number {
+    return this.#waitingMax;
+  }
+
   get waiting(): number {
     return this.#waiting.length + this.#running.length;
   }
@@ -171,7 +181,34 @@ export class IndexWriter {
       return Promise.reject(new StoreError("SlowDown", "Too many writes wait for the disk"));
     }
     return new Promise<OperationResult<T>>((resolve, reject) => {
-      this.#waiting.push({ operation, resolve: resolve as (value: unknown) => void, reject });
+      const settle = { resolve: resolve as (value: unknown) => void, reject };
+      this.#waiting.push({ operation, isBound: false, ...settle });
+      this.#schedule();
+    });
+  }
+
+  /**
+   * Applies operations in one group, one after the other, with nothing in between: all are on disk, or none. The outcomes are
+   * those of the operations themselves.
+   */
+  submitTogether<T extends Operation>(
+    operations: readonly Operation[],
+    last: T,
+  ): { outcomes: Promise<PromiseSettledResult<unknown>[]>; last: Promise<OperationResult<T>> } {
+    const bound = operations.map((operation, index) => this.#enqueue(operation, index > 0));
+    const end = this.#enqueue(last, operations.length > 0) as Promise<OperationResult<T>>;
+    return { outcomes: Promise.allSettled(bound), last: end };
+  }
+
+  // Beyond the limit of the queue: its callers take care not to submit too many.
+  #enqueue(operation: Operation, isBound: boolean): Promise<unknown> {
+    if (this.#closed || this.stopped !== undefined) {
+      return Promise.reject(
+        new StoreError("ServiceUnavailable", this.stopped ?? "The store is closed"),
+      );
+    }
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ operation, isBound, resolve, reject });
       this.#schedule();
     });
   }
@@ -202,7 +239,7 @@ export class IndexWriter {
       this.#refuse("Too few drives are there to write");
       return;
     }
-    this.#running = this.#waiting.splice(0, GROUP_MAX);
+    this.#running = this.#waiting.splice(0, this.#measureGroup());
     this.#commit += 1;
     const request: GroupRequest = {
       operations: this.#running.map(({ operation }) => operation),
@@ -214,6 +251,12 @@ export class IndexWriter {
     void Promise.all(replicas.map((replica) => replica.run(request))).then((results) =>
       this.#settle(replicas, results),
     );
+  }
+
+  #measureGroup(): number {
+    let length = Math.min(GROUP_MAX, this.#waiting.length);
+    while (this.#waiting[length]?.isBound === true) length += 1;
+    return length;
   }
 
   #keep(request: GroupRequest): void {

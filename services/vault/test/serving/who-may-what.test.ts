@@ -189,7 +189,7 @@ async function judge(operation: Operation, principal: Principal): Promise<string
 
 test("every operation declares the scope that it requires", () => {
   for (const { name, requires, method, parameters } of OPERATIONS) {
-    const isQuestion = ["select", "sql", "vector-search"].some((parameter) =>
+    const isQuestion = ["select", "sql", "transform", "vector-search"].some((parameter) =>
       parameters.includes(parameter),
     );
     const isRead = method === "GET" || method === "HEAD" || isQuestion;

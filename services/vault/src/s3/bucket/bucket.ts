@@ -1,7 +1,11 @@
 // ListBuckets, CreateBucket, DeleteBucket, HeadBucket, GetBucketLocation
 import { isOwnersAlone } from "../../access/acl.ts";
 import type { BucketSettings } from "../../model/bucket-settings.ts";
-import type { CreateBucketRequest } from "../../model/bucket.ts";
+import {
+  ACCESS_LOG_BUCKET,
+  type CreateBucketRequest,
+  isReservedBucket,
+} from "../../model/bucket.ts";
 import { S3Error } from "../../model/s3-error.ts";
 import { StoreError } from "../../model/store-error.ts";
 import { readAclFields } from "../acl-document.ts";
@@ -68,6 +72,9 @@ export const listBuckets: OperationHandler = (context) => {
 /** CreateBucket: policies may use the region, so the request is authorized after its body is read. */
 export const createBucket: OperationHandler = async (context) => {
   const { api, fields, bucketName } = context;
+  if (isReservedBucket(bucketName) || bucketName === ACCESS_LOG_BUCKET) {
+    throw new S3Error("BucketAlreadyExists");
+  }
   const owner = getOwner(api);
   const bytesMax = CONFIGURATION_BYTES_MAX;
   const body = await receiveDocument(context, { bytesMax });

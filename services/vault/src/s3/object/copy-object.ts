@@ -33,7 +33,7 @@ export const copyObject: OperationHandler = async (context) => {
     ...(conditions === undefined ? {} : { conditions }),
     actor: getActor(context),
   };
-  const result = await api.store.copies.copy(copy).catch(async (error: unknown) => {
+  const result = await api.store.copies.copy(copy, context.submit).catch(async (error: unknown) => {
     throw await toCopyError(context, error);
   });
   const headers: Header[] = [

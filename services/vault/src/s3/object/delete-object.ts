@@ -35,7 +35,7 @@ export const deleteObject: OperationHandler = async (context) => {
     size: fields.get("x-amz-if-match-size"),
   });
   if (conditions !== undefined) request.conditions = conditions;
-  const result = await context.api.store.objects.delete(request);
+  const result = await context.api.store.objects.delete(request, context.submit);
   const headers: Header[] = [];
   if (result.deleteMarker) headers.push(["x-amz-delete-marker", "true"]);
   if (result.versionId !== undefined && getBucket(context).versioning !== "Unset") {

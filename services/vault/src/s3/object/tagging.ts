@@ -23,12 +23,22 @@ export const putObjectTagging: OperationHandler = async (context) => {
   const tags = parseTagging(body, OBJECT_TAGS_MAX);
   await authorize(context, toTagValues(tags));
   const origin = getChangeOrigin(context);
-  const done = await context.api.store.objects.setTags(getAddress(context), tags, origin);
+  const done = await context.api.store.objects.setTags(
+    getAddress(context),
+    tags,
+    origin,
+    context.submit,
+  );
   return answerEmpty(200, getVersionHeaders(context, done.versionId));
 };
 
 export const deleteObjectTagging: OperationHandler = async (context) => {
   const origin = getChangeOrigin(context);
-  const done = await context.api.store.objects.setTags(getAddress(context), {}, origin);
+  const done = await context.api.store.objects.setTags(
+    getAddress(context),
+    {},
+    origin,
+    context.submit,
+  );
   return answerEmpty(204, getVersionHeaders(context, done.versionId));
 };
