@@ -106,6 +106,8 @@ export const BODY_FIELDS: Readonly<Record<string, BodyFields>> = {
     },
     others: readFields(`
       access_key password secret_key token username
+      before.* before.*.blob before.*.int column key.* key.*.blob key.*.int parameters.* parameters.*.blob
+      parameters.*.int set.* set.*.blob set.*.int sql values.* values.*.blob values.*.int
     `),
   },
 };

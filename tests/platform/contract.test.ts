@@ -45,6 +45,18 @@ const FAILING: Readonly<Record<string, number>> = {
   "notify /api/v1/inbound/messages/{id}/raw": 404,
   "tunnel /api/v1/tunnels/{id}/requests/{reqID}": 404,
   "pulse /api/v1/topics/{topic}/transform": 404,
+  // No project.
+  ...Object.fromEntries(
+    [
+      "",
+      "/{database}/tables",
+      "/{database}/tables/{table}/rows",
+      "/{database}/tables/{table}/row",
+      "/{database}/tables/{table}/export",
+      "/{database}/history",
+      "/{database}/queries",
+    ].map((path) => [`runtime /api/v1/projects/{project}/databases${path}`, 404]),
+  ),
   // A cookie, and a token of its own.
   ...Object.fromEntries(
     CONTRACT_SERVICES.flatMap((service) => [
@@ -265,6 +277,9 @@ async function createOtherExamples(): Promise<Record<string, Example>> {
   return {
     "gate /api/v1/admin/api-keys/{id}": { params: { id: key.id } },
     "gate /api/v1/admin/route-series": { query: { prefix: "/contract", from: 0 } },
+    "runtime /api/v1/projects/{project}/databases/{database}/tables/{table}/row": {
+      query: { key: "{}" },
+    },
     "tunnel /api/v1/tunnels/{id}": ofTunnel,
     "tunnel /api/v1/tunnels/{id}/requests": ofTunnel,
     "tunnel /api/v1/tunnels/{id}/shares": ofTunnel,

@@ -10,6 +10,19 @@ export interface RuntimeAnswers {
   "POST /services/{id}/start": { id: string; label: string; kind: "platform" | "project"; state: "up" | "degraded" | "starting" | "restarting" | "stopping" | "stopped"; detail: string; url: string; pid: number | null; started_at: string | null; restarts: number; last_failure: string | null; listeners: { name: string; host: string; port: number }[] };
   "GET /projects": { items: { name: string; folder: string; kind: "own" | "kept" | "joined"; state: "starting" | "running" | "restarting" | "stopping" | "stopped"; detail: string; url: string; environment_file: string | null; rules: string[]; cuts: string[] }[] };
   "POST /projects": { name: string; folder: string; kind: "own" | "kept" | "joined"; state: "starting" | "running" | "restarting" | "stopping" | "stopped"; detail: string; url: string; environment_file: string | null; rules: string[]; cuts: string[]; notes: string[] };
+  "GET /projects/{project}/databases": { mode: "read" | "edit"; items: { name: string; kind: "sqlite" | "postgres"; bytes: number | null; migrations: { applied: string[]; waiting: string[] | null } }[] };
+  "GET /projects/{project}/databases/{database}/tables": { items: DataTable[] };
+  "GET /projects/{project}/databases/{database}/tables/{table}/rows": { items: DataRow[]; next_cursor: string | null; truncated: boolean };
+  "POST /projects/{project}/databases/{database}/tables/{table}/rows": { rows: number; others: number; kept: boolean; key: Record<string, Cell> | null };
+  "PATCH /projects/{project}/databases/{database}/tables/{table}/rows": { rows: number; others: number; kept: boolean; key: Record<string, Cell> | null };
+  "DELETE /projects/{project}/databases/{database}/tables/{table}/rows": { rows: number; others: number; kept: boolean; key: Record<string, Cell> | null };
+  "GET /projects/{project}/databases/{database}/tables/{table}/row": DataRow;
+  "POST /projects/{project}/databases/{database}/query": { columns: { name: string; type: string }[]; rows: Cell[][]; truncated: boolean; elapsed_ms: number; changes: { rows: number; others: number; kept: boolean } | null };
+  "POST /projects/{project}/databases/{database}/plan": { lines: { depth: number; text: string }[] };
+  "GET /projects/{project}/databases/{database}/history": { items: { sql: string; at: string }[] };
+  "GET /projects/{project}/databases/{database}/queries": { items: { name: string; sql: string; source: "project" | "saved"; parameters: string[] }[] };
+  "GET /data-audit": { items: { seq: number; at: string; action: string; outcome: "success" | "failure"; actor: string; target: string; detail: Record<string, unknown> }[]; next_cursor: string | null };
+  "GET /data-audit/verification": { intact: boolean; events: number; broken_at?: number };
   "GET /schedules": { items: { id: string; service: string; name: string; timing: string; next_run_at: string | null; is_running: boolean; last_run: { started_at: string; duration_ms: number; outcome: "done" | "failed"; error: string | null } | null }[] };
   "POST /schedules/{id}/run": { id: string; service: string; name: string; timing: string; next_run_at: string | null; is_running: boolean; last_run: { started_at: string; duration_ms: number; outcome: "done" | "failed"; error: string | null } | null };
   "POST /credentials/{name}/rotate": { name: string; former_ends_at: string; followed: string[]; pending: string[] };
@@ -17,3 +30,9 @@ export interface RuntimeAnswers {
   "GET /admin/series": { figures: { name: string; unit: string; title: string }[]; values: Record<string, number | null> } | { step: number; from: number; series: { name: string; unit: string; values: (number | null)[] }[] };
   "GET /admin/attention": { id: string; level: "warning" | "critical"; title: string; detail: string; href?: string; since: string; service: string }[];
 }
+
+type DataTable = { name: string; kind: "table" | "view" | "virtual"; columns: { name: string; type: string; nullable: boolean; default: string | null; generated: boolean; hidden: boolean }[]; key: string[] | null; references: { columns: string[]; table: string; to: string[] }[]; referenced_by: { columns: string[]; table: string; to: string[] }[]; indexes: { name: string; columns: string[]; unique: boolean }[]; rows: number | null; rows_estimated: boolean; row_id: string | null };
+
+type DataRow = { key: Record<string, Cell> | null; values: Cell[] };
+
+type Cell = null | string | number | { int: string } | { text: string; bytes: number } | { blob: string; bytes: number } | { hidden: true };

@@ -75,6 +75,13 @@ const RUNTIME_PERMISSIONS: readonly (readonly [permission: string, description: 
   ["runtime:manage", "Restart and stop services, run schedules"],
 ];
 
+/** Permissions that the data of projects requires; as those above. `data:read:NAME` is the right to one project. */
+const DATA_PERMISSIONS: readonly (readonly [permission: string, description: string])[] = [
+  ["data:read", "Read the tables of all projects, without hidden columns"],
+  ["data:edit", "Change rows in the tables of all projects"],
+  ["data:query", "Run statements on the databases of all projects, and read all columns"],
+];
+
 /** Permissions that the gateway requires; as those above. */
 const GATE_PERMISSIONS: readonly (readonly [permission: string, description: string])[] = [
   ["gate:read", "See routes, requests and certificates of the gateway, without secrets"],
@@ -102,6 +109,7 @@ export const PLATFORM_SCOPES: readonly string[] = [
     ...SERVICE_PERMISSIONS,
     ...EDGE_PERMISSIONS,
     ...RUNTIME_PERMISSIONS,
+    ...DATA_PERMISSIONS,
     ...GATE_PERMISSIONS,
     ...ADMIN_PERMISSIONS,
   ].map(([permission]) => permission),
@@ -175,6 +183,10 @@ export const RBAC_MIGRATIONS: readonly Migration[] = [
   {
     id: "0009-scopes-of-administrators",
     statements: () => ADMIN_PERMISSIONS.flatMap(addScope),
+  },
+  {
+    id: "0010-scopes-of-data",
+    statements: () => DATA_PERMISSIONS.flatMap(addScope),
   },
 ];
 

@@ -45,6 +45,9 @@ const SCOPES = [
   "gate:admin",
   "runtime:read",
   "runtime:manage",
+  "data:read",
+  "data:edit",
+  "data:query",
   "pulse:read",
   // Of administrators: without `*:*` they would see the pages of a user.
   "pulse:admin",

@@ -3,12 +3,14 @@
 import type { ServerResponse } from "node:http";
 import { PlatformError } from "@platform/kernel/errors";
 import { alreadyAnswered, bytes, defineRoute, NO_BODY, type ApiRoute } from "@platform/kernel/http";
+import { declareScopes, hasScope, type Caller } from "@platform/kernel/identity";
 import { z } from "zod";
 import { createLogFilter, parseLogEvent } from "../control/log-line.ts";
 import type { RunningServices } from "../control/running-services.ts";
 import type { ServiceControl } from "../control/service-control.ts";
 import type { HostedProject, Projects } from "../projects/projects.ts";
 import { requireOperator, requireRead } from "./access.ts";
+import { hasAnyDataRight, hasDataRight } from "./data-access.ts";
 
 /** Unsent bytes above which lines of the log are left out. */
 const UNSENT_BYTES_MAX = 1_048_576;
@@ -61,6 +63,19 @@ const joinBody = commonBody.extend({
 });
 const params = z.object({ name: z.string().min(1).max(64) });
 
+const LIST_SCOPES = ["runtime:read", "runtime:manage", "data:read"];
+/** Throws unless the caller may see the projects, or the data of one. */
+const requireList = declareScopes(
+  (caller) => {
+    if (!hasAnyDataRight(caller, "read")) requireRead(caller);
+  },
+  ...LIST_SCOPES,
+);
+
+function mayList(caller: Caller, project: string): boolean {
+  return hasScope(caller, ...LIST_SCOPES) || hasDataRight(caller, "read", project);
+}
+
 const OPERATORS = { tag: TAG, access: requireOperator, requires: "token" as const };
 const REFUSED = {
   400: "The folder has no project, or its name cannot be used",
@@ -76,9 +91,15 @@ export function createProjectRoutes(options: ProjectRoutesOptions): ApiRoute[] {
       path: "/api/v1/projects",
       tag: TAG,
       summary: "Projects of this platform",
-      access: requireRead,
+      description: "With rights to the data of some projects, only these are listed.",
+      access: requireList,
       answer: z.object({ items: z.array(projectSchema) }),
-      handle: () => ({ items: projects.list().map((one) => toDocument(one, states)) }),
+      handle: ({ caller }) => ({
+        items: projects
+          .list()
+          .filter(({ record }) => mayList(caller, record.name))
+          .map((one) => toDocument(one, states)),
+      }),
     }),
     createAddRoute(options),
     createJoinRoute(options),

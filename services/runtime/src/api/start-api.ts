@@ -3,19 +3,27 @@ import { openService, type ServiceLifecycle } from "@platform/chassis";
 import type { ListenAddress } from "@platform/kernel/config";
 import { PlatformError } from "@platform/kernel/errors";
 import { refuseUpgrade } from "@platform/kernel/feeds";
+import type { ApiRoute } from "@platform/kernel/http";
 import type { Logger } from "@platform/kernel/log";
+import type { Clock } from "@platform/kernel/time";
 import type { RunningServices } from "../control/running-services.ts";
 import type { ScheduleRegistry } from "../control/schedule-registry.ts";
 import type { CredentialControl } from "../control/credential-control.ts";
 import type { ServiceControl } from "../control/service-control.ts";
+import { DataService } from "../data/data-service.ts";
+import { createHidden } from "../data/hidden-columns.ts";
 import type { Projects } from "../projects/projects.ts";
 import { RUNTIME_TOKEN } from "../services/runtime.ts";
 import { requireRead } from "./access.ts";
 import { createCredentialRoutes } from "./credential-routes.ts";
+import { createDataAuditRoutes } from "./data-audit-routes.ts";
+import { createDataChangeRoutes } from "./data-change-routes.ts";
+import { createDataRoutes } from "./data-routes.ts";
 import { describeConditions, describeFigures } from "./conditions.ts";
 import { createLogRoutes, readStreamFilter } from "./log-routes.ts";
 import { createLogStreams } from "./log-streams.ts";
 import { createProjectRoutes } from "./project-routes.ts";
+import { createQueryRoutes } from "./query-routes.ts";
 import { createScheduleRoutes } from "./schedule-routes.ts";
 import { createServiceRoutes, type RuntimeHints } from "./service-routes.ts";
 import { collectPlatform } from "./metrics.ts";
@@ -38,6 +46,9 @@ export interface RuntimeApiOptions {
   /** Time of the last complete backup, epoch ms. */
   readLastBackup: () => number | undefined;
   projects: Projects;
+  dataDir: string;
+  /** True if the platform has a domain: its console is for others as well. */
+  isPublic: boolean;
   credentials: CredentialControl;
   hints: RuntimeHints;
   log: {
@@ -62,7 +73,7 @@ export async function startApi(options: RuntimeApiOptions): Promise<void> {
     readLastBackup: options.readLastBackup,
   });
   const operation = service.openOperation({
-    console: { features: ["services", "schedules", "logs"], credentials: "token" },
+    console: { features: ["services", "schedules", "logs", "projects"], credentials: "token" },
     access: requireRead,
     figures: describeFigures(states),
     conditions: [() => describeConditions(states.state, service.clock.now())],
@@ -78,13 +89,17 @@ export async function startApi(options: RuntimeApiOptions): Promise<void> {
   });
   lifecycle.onDrain("joined terminals", () => options.projects.end(), "streams");
   lifecycle.onDrain("log streams", () => streams.close(), "streams");
+  const data = createDataService(options, service.clock);
+  lifecycle.onDrain("data of projects", () => data.close());
   const api = service.createApi({
     title: "Runtime",
-    description: "Services, projects, schedules and logs of a running `platform up`.",
+    description:
+      "Services, projects with their data, schedules and logs of a running `platform up`.",
     operation,
     routes: [
       ...createServiceRoutes({ ...options, onChange }),
       ...createProjectRoutes({ ...options, listen: options.log.listen, onChange }),
+      ...createRoutesOfData(data, options.projects),
       ...createScheduleRoutes(options.schedules, onChange),
       ...createCredentialRoutes(options.credentials, onChange),
       ...createLogRoutes({ path: options.log.path, findService }),
@@ -104,6 +119,29 @@ export async function startApi(options: RuntimeApiOptions): Promise<void> {
     connectionsMax: CONNECTIONS_MAX,
   });
   service.setReady();
+}
+
+function createRoutesOfData(data: DataService, projects: Projects): ApiRoute[] {
+  return [
+    ...createDataRoutes(data),
+    ...createDataChangeRoutes(data),
+    ...createQueryRoutes(data, (name) => projects.locateData(name).folder),
+    ...createDataAuditRoutes(data),
+  ];
+}
+
+function createDataService(
+  { projects, dataDir, isPublic, settings }: RuntimeApiOptions,
+  clock: Clock,
+): DataService {
+  return new DataService({
+    findPlace: (project) => projects.locateData(project),
+    dataDir,
+    clock,
+    mode: settings.console_data ?? (isPublic ? "read" : "edit"),
+    isHidden: createHidden(settings.console_data_hidden),
+    keepsValues: settings.console_data_audit_values,
+  });
 }
 
 // A name that is not known finds the lines of services of earlier runs.

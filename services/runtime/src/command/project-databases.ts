@@ -1,9 +1,10 @@
-// The SQLite databases of projects in a backup: each a copy of one moment, taken while the project uses it.
+// The SQLite databases of projects, and of records about them, in a backup: each a copy of one moment, taken while the project uses it.
 import { existsSync, readdirSync } from "node:fs";
 import { mkdtemp, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { formatSize, type BackupTarget } from "@platform/kernel/backup";
 import { dumpDatabase } from "@platform/kernel/db";
+import { STORE_FILE, STORE_FOLDER } from "../data/data-store.ts";
 import { listDatabases } from "../projects/former-databases.ts";
 import { getProjectData, getProjectsFolder } from "../projects/records.ts";
 
@@ -53,5 +54,7 @@ function listAll(data: string): ProjectDatabase[] {
       path: `projects/${name}/${file}`,
     })),
   );
-  return [...former, ...own];
+  const store = join(STORE_FOLDER, STORE_FILE);
+  const records = existsSync(join(data, store)) ? [{ label: store, path: store }] : [];
+  return [...former, ...own, ...records];
 }

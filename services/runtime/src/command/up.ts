@@ -364,6 +364,8 @@ async function serveApi({ context, output, lifecycle, ...parts }: ApiParts): Pro
       ...wireIdentity("runtime", context, process.env),
     }),
     token: context.credentials[RUNTIME_TOKEN] ?? "",
+    dataDir: context.dataDir,
+    isPublic: context.domain !== undefined,
     readLastBackup: () => readLastBackup(context.dataDir),
     hints: {
       credentials: context.credentialsShown,

@@ -231,6 +231,17 @@ export class Projects {
     if (dataToo) rmSync(getProjectData(context.dataDir, name), { recursive: true, force: true });
   }
 
+  /** Places of a project's data: its folders, and the address of its database. Throws 404 if there is none. */
+  locateData(name: string): { folder: string; dataFolder: string; url: string | undefined } {
+    const { entry, record, context } = this.#find(name);
+    const { inherited } = entry.configure(context);
+    return {
+      folder: record.folder,
+      dataFolder: getProjectData(context.dataDir, name),
+      url: inherited?.["DATABASE_URL"],
+    };
+  }
+
   /** Sets the routes of all projects again, and removes those of projects that do not run; when the gateway has started. */
   async publish(): Promise<void> {
     const { context, logger } = this.#options;

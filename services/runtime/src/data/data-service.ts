@@ -1,0 +1,495 @@
+// The data of projects: tables, rows, changes and statements, asked by child processes that start with the first question.
+import { PlatformError, createRetryLaterError } from "@platform/kernel/errors";
+import {
+  SqlChildren,
+  SqlError,
+  type SqlAnswer,
+  type SqlLimits,
+  type SqlQuestion,
+  type SqlValue,
+} from "@platform/kernel/sql-child";
+import type { Clock } from "@platform/kernel/time";
+import { readTables } from "./catalogue.ts";
+import { toText, type DataTable } from "./table.ts";
+import { type Cell, fromCell, type InputCell, toCell, toInput } from "./cells.ts";
+import { DataStore } from "./data-store.ts";
+import type { IsHidden } from "./hidden-columns.ts";
+import {
+  findProjectDatabase,
+  listMigrationFiles,
+  listProjectDatabases,
+  type ProjectDatabase,
+  type ProjectPlace,
+} from "./project-data.ts";
+import { buildDelete, buildInsert, buildUpdate, requireEditable } from "./row-change.ts";
+import {
+  matchKey,
+  type PageRequest,
+  type Position,
+  RowQueries,
+  type RowQuery,
+} from "./row-query.ts";
+import { bindParameters, readKind, removeLiterals } from "./statement.ts";
+import { markParameter, quoteName } from "./dialect.ts";
+
+/** Limits of a question. */
+const LIMITS: SqlLimits = {
+  rows: 1_000,
+  bytes: 8_388_608,
+  shownBytes: 65_536,
+  timeMs: 5_000,
+  memoryBytes: 128 * 1024 ** 2,
+  valueBytes: 64 * 1024 ** 2,
+  sqlBytes: 1_048_576,
+};
+const CHILDREN = 4;
+/** Questions of all people that wait for a child. */
+const WAITING_MAX = 32;
+const WAIT_MS = 10_000;
+const BUSY_RETRY_S = 2;
+/** Size of a value that is downloaded whole. */
+export const VALUE_BYTES_MAX = 32 * 1024 ** 2;
+
+/** Allowed use of the data pages. */
+export type DataMode = "off" | "read" | "edit";
+
+/** Options of {@link DataService}. */
+export interface DataServiceOptions {
+  /** Places of a project's data. Throws 404 if there is no such project. */
+  readonly findPlace: (project: string) => ProjectPlace;
+  readonly dataDir: string;
+  readonly clock: Clock;
+  readonly mode: DataMode;
+  readonly isHidden: IsHidden;
+  /** True if the audit log has the values of changes. */
+  readonly keepsValues: boolean;
+}
+
+/** Names a database. */
+export interface DatabaseName {
+  readonly project: string;
+  readonly database: string;
+}
+
+/** Names a table. */
+export interface TableName extends DatabaseName {
+  readonly table: string;
+}
+
+/** A row: its key, and its values in the order of the table's columns. */
+export interface DataRow {
+  readonly key: Record<string, Cell> | null;
+  readonly values: Cell[];
+}
+
+/** A page of rows. */
+export interface RowPage {
+  readonly items: DataRow[];
+  readonly next: Position | undefined;
+  readonly isTruncated: boolean;
+}
+
+/** Effect of a change of rows. */
+export interface ChangeReport {
+  readonly rows: number;
+  readonly others: number;
+  readonly isKept: boolean;
+  readonly key: Record<string, Cell> | null;
+}
+
+/** A statement to run. */
+export interface StatementRequest {
+  readonly sql: string;
+  readonly parameters: Readonly<Record<string, InputCell>>;
+  readonly write: { readonly expected?: number | undefined } | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** Answers questions about the data of projects. */
+export class DataService {
+  readonly #options: DataServiceOptions;
+  readonly #reads: SqlChildren;
+  readonly #writes: SqlChildren;
+  #store: Promise<DataStore> | undefined;
+
+  constructor(options: DataServiceOptions) {
+    this.#options = options;
+    const shared = { limits: LIMITS, waitingMax: WAITING_MAX, waitMs: WAIT_MS };
+    this.#reads = new SqlChildren({ ...shared, children: CHILDREN });
+    this.#writes = new SqlChildren({ ...shared, children: 1 });
+  }
+
+  /** Allowed use of the pages. */
+  get mode(): DataMode {
+    return this.#options.mode;
+  }
+
+  /** The records; they are opened with the first use. */
+  openStore(): Promise<DataStore> {
+    const { dataDir, clock } = this.#options;
+    return (this.#store ??= DataStore.open(dataDir, clock));
+  }
+
+  /** The databases of a project, with their migrations as far as they can be read. */
+  async listDatabases(project: string) {
+    this.#requireMode("read");
+    const place = this.#options.findPlace(project);
+    const databases = listProjectDatabases(place);
+    const files = databases.length === 1 ? listMigrationFiles(place) : undefined;
+    return await Promise.all(
+      databases.map(async (database) => {
+        const name = { project, database: database.name };
+        const bytes = database.bytes ?? (await this.#readSize(name));
+        const applied = await this.#readMigrations(name);
+        const waiting = files?.filter((id) => !applied.includes(id));
+        return { database, bytes, applied, waiting };
+      }),
+    );
+  }
+
+  /** The dialect of a database. Throws 404 if there is none. */
+  find({ project, database }: DatabaseName): ProjectDatabase {
+    this.#requireMode("read");
+    return findProjectDatabase(this.#options.findPlace(project), database);
+  }
+
+  /** The tables of a database, with the numbers of their rows. */
+  async listTables(name: DatabaseName): Promise<DataTable[]> {
+    return await this.#readTables(name, true);
+  }
+
+  /** A table. Throws 404 if there is none. */
+  async readTable(name: TableName): Promise<DataTable> {
+    const tables = await this.#readTables(name, false);
+    const table = tables.find((one) => one.name === name.table);
+    if (table !== undefined) return table;
+    throw new PlatformError("not_found", `The database has no table ${name.table}.`);
+  }
+
+  /** A page of rows. */
+  async readRows(name: TableName, request: PageRequest): Promise<RowPage> {
+    const table = await this.readTable(name);
+    const { dialect } = this.find(name);
+    const queries = new RowQueries(table, dialect).page({ ...request, limit: request.limit + 1 });
+    const found: { row: DataRow; isNull: boolean }[] = [];
+    let isTruncated = false;
+    for (const query of queries) {
+      const wanted = request.limit + 1 - found.length;
+      if (wanted <= 0 || isTruncated) break;
+      const answer = await this.#ask(name, query);
+      isTruncated = answer.isTruncated;
+      const rows = answer.rows.slice(0, wanted).map((row) => toRow(table, row));
+      found.push(...rows.map((row) => ({ row, isNull: query.isNull })));
+    }
+    const items = found.slice(0, request.limit);
+    const isLast = found.length <= request.limit && !isTruncated;
+    const next = isLast ? undefined : locate(table, items.at(-1), request);
+    return { items: items.map(({ row }) => row), next, isTruncated };
+  }
+
+  /** The row with a key; undefined if there is none. */
+  async readRow(
+    name: TableName,
+    key: Readonly<Record<string, InputCell>>,
+  ): Promise<DataRow | undefined> {
+    const table = await this.readTable(name);
+    const query = new RowQueries(table, this.find(name).dialect).row(key);
+    const { rows } = await this.#ask(name, query);
+    return rows[0] === undefined ? undefined : toRow(table, rows[0]);
+  }
+
+  /** A whole value, also of a hidden column. Throws 404 if there is no such row, and 413 if it is too large. */
+  async readValue(
+    name: TableName,
+    key: Readonly<Record<string, InputCell>>,
+    column: string,
+  ): Promise<SqlValue> {
+    const table = await this.readTable(name);
+    const { dialect } = this.find(name);
+    if (!table.columns.some((one) => one.name === column)) {
+      throw new PlatformError("not_found", `${table.name} has no column ${column}.`);
+    }
+    const parameters: SqlValue[] = [];
+    const where = matchKey(table, dialect, key, parameters);
+    const sql = `select ${quoteName(column)} from ${quoteName(table.name)} where ${where}`;
+    const limits = { bytes: VALUE_BYTES_MAX, shownBytes: VALUE_BYTES_MAX };
+    const { rows, isTruncated } = await this.#ask(name, { sql, parameters }, { limits });
+    if (isTruncated) {
+      throw new PlatformError("payload_too_large", `${column} has more than 32 MiB in this row.`);
+    }
+    const value = rows[0]?.[0];
+    if (value === undefined) throw new PlatformError("not_found", "There is no such row.");
+    return value as SqlValue;
+  }
+
+  /** Inserts a row. */
+  async insert(
+    name: TableName,
+    values: Readonly<Record<string, InputCell>>,
+  ): Promise<ChangeReport> {
+    const { table, dialect } = await this.#prepareChange(name);
+    return await this.#change(name, table, buildInsert(table, dialect, values), 1);
+  }
+
+  /** Changes a row. Throws 409 with the present one if it has other values than `before`. */
+  async update(name: TableName, row: Parameters<typeof buildUpdate>[2]): Promise<ChangeReport> {
+    const { table, dialect } = await this.#prepareChange(name);
+    const report = await this.#change(name, table, buildUpdate(table, dialect, row), 1);
+    if (!report.isKept) throw await this.#explainConflict(name, row.key);
+    return report;
+  }
+
+  /** Deletes a row, or with `isTrial` counts the rows that fall with it. */
+  async delete(
+    name: TableName,
+    row: Parameters<typeof buildDelete>[2],
+    isTrial: boolean,
+  ): Promise<ChangeReport> {
+    const { table, dialect } = await this.#prepareChange(name);
+    const statement = buildDelete(table, dialect, row);
+    const report = await this.#change(name, table, statement, isTrial ? undefined : 1);
+    if (report.rows !== 1) throw await this.#explainConflict(name, row.key);
+    return report;
+  }
+
+  /** Runs a statement of a person. Throws 422 with the reason if the database refuses it. */
+  async run(
+    name: DatabaseName,
+    { sql, parameters, write, signal }: StatementRequest,
+  ): Promise<SqlAnswer> {
+    const { dialect } = this.find(name);
+    const kind = readKind(sql, dialect);
+    if (kind === "schema") {
+      throw new PlatformError(
+        "unprocessable",
+        "Migrations own the schema: make a migration with this statement.",
+      );
+    }
+    if (write !== undefined) this.#requireMode("edit");
+    const values = Object.fromEntries(
+      Object.entries(parameters).map(([key, value]) => [key, fromCell(value)]),
+    );
+    return await this.#ask(name, bindParameters(sql, values, dialect), { write, signal });
+  }
+
+  /** The plan of a statement, as lines with their depth. */
+  async explain(
+    name: DatabaseName,
+    { sql, parameters, signal }: Omit<StatementRequest, "write">,
+  ): Promise<{ depth: number; text: string }[]> {
+    const { dialect } = this.find(name);
+    const prefix = dialect === "sqlite" ? "explain query plan " : "explain ";
+    const answer = await this.run(name, {
+      sql: `${prefix}${sql}`,
+      parameters,
+      write: undefined,
+      signal,
+    });
+    return dialect === "sqlite" ? readSqlitePlan(answer) : readPostgresPlan(answer);
+  }
+
+  /** The text of a statement for the audit log. */
+  describe(name: DatabaseName, sql: string): string {
+    return removeLiterals(sql, this.find(name).dialect);
+  }
+
+  /** Values of a change for the audit log; only names unless the operator wants the values. */
+  describeValues(
+    table: string,
+    values: Readonly<Record<string, InputCell>>,
+  ): Readonly<Record<string, unknown>> {
+    const { keepsValues, isHidden } = this.#options;
+    const names = Object.keys(values);
+    if (!keepsValues) return { table, columns: names };
+    const shown = names.filter((name) => !isHidden(name)).map((name) => [name, values[name]]);
+    return { table, columns: names, values: Object.fromEntries(shown) };
+  }
+
+  /** Ends all questions. */
+  async close(): Promise<void> {
+    await Promise.all([this.#reads.close(), this.#writes.close()]);
+    const store = await this.#store?.catch(() => undefined);
+    await store?.close();
+  }
+
+  #requireMode(wanted: "read" | "edit"): void {
+    const { mode } = this.#options;
+    if (mode === "edit" || mode === wanted) return;
+    throw new PlatformError(
+      "forbidden",
+      mode === "off"
+        ? "Data pages are off: PLATFORM_RUNTIME_CONSOLE_DATA turns them on."
+        : "Data can only be read: PLATFORM_RUNTIME_CONSOLE_DATA=edit allows changes.",
+    );
+  }
+
+  async #readTables(name: DatabaseName, counts: boolean): Promise<DataTable[]> {
+    const { dialect } = this.find(name);
+    const limits = { rows: 100_000 };
+    const ask = (sql: string, parameters: readonly SqlValue[] = []): Promise<SqlAnswer> =>
+      this.#ask(name, { sql, parameters }, { limits });
+    const tables = await readTables(ask, dialect, { counts });
+    const { isHidden } = this.#options;
+    return tables.map((table) => ({
+      ...table,
+      columns: table.columns.map((column) => ({ ...column, hidden: isHidden(column.name) })),
+    }));
+  }
+
+  async #readSize(name: DatabaseName): Promise<number | undefined> {
+    const sql = "select pg_database_size(current_database())";
+    const answer = await this.#ask(name, { sql, parameters: [] }).catch(() => undefined);
+    return answer === undefined ? undefined : Number(answer.rows[0]?.[0]);
+  }
+
+  // There is no such table before the first migration.
+  async #readMigrations(name: DatabaseName): Promise<string[]> {
+    const { dialect } = this.find(name);
+    const where = dialect === "sqlite" ? ` where scope = ${markParameter(dialect, 1)}` : "";
+    const sql = `select id from platform_migrations${where} order by id`;
+    const parameters = dialect === "sqlite" ? [name.database] : [];
+    const answer = await this.#ask(name, { sql, parameters }).catch(() => undefined);
+    return (answer?.rows ?? []).map(([id]) => toText(id));
+  }
+
+  async #prepareChange(name: TableName) {
+    this.#requireMode("edit");
+    const table = await this.readTable(name);
+    requireEditable(table);
+    return { table, dialect: this.find(name).dialect };
+  }
+
+  async #change(
+    name: TableName,
+    table: DataTable,
+    statement: Pick<RowQuery, "sql" | "parameters">,
+    expected: number | undefined,
+  ): Promise<ChangeReport> {
+    const { rows, changes } = await this.#ask(name, statement, { write: { expected } });
+    const found = rows[0];
+    const names = table.key ?? [];
+    const key =
+      found === undefined
+        ? null
+        : Object.fromEntries(names.map((column, index) => [column, toCell(found[index]!)]));
+    return { ...changes!, key };
+  }
+
+  async #explainConflict(
+    name: TableName,
+    key: Readonly<Record<string, InputCell>>,
+  ): Promise<PlatformError> {
+    const present = await this.readRow(name, key);
+    if (present === undefined) {
+      return new PlatformError("conflict", "The row was deleted meanwhile.", {
+        fields: { present: null },
+      });
+    }
+    return new PlatformError("conflict", "The row was changed meanwhile.", {
+      fields: { present: present.values },
+    });
+  }
+
+  async #ask(
+    name: DatabaseName,
+    { sql, parameters }: { sql: string; parameters: readonly SqlValue[] },
+    more: {
+      write?: SqlQuestion["write"] | undefined;
+      limits?: SqlQuestion["limits"];
+      signal?: AbortSignal;
+    } = {},
+  ): Promise<SqlAnswer> {
+    const { target } = this.find(name);
+    const { signal, write, limits } = more;
+    const question = {
+      tenant: `${name.project}/${name.database}`,
+      sql,
+      parameters,
+      ...(write === undefined ? {} : { write }),
+      ...(limits === undefined ? {} : { limits }),
+    };
+    const children = write === undefined ? this.#reads : this.#writes;
+    try {
+      return await children.ask(question, () => ({ database: target }), signal);
+    } catch (error) {
+      throw explain(error);
+    }
+  }
+}
+
+function explain(error: unknown): unknown {
+  if (!(error instanceof SqlError)) return error;
+  const { kind, message, limit } = error;
+  switch (kind) {
+    case "busy":
+      return createRetryLaterError("overloaded", message, BUSY_RETRY_S);
+    case "damaged":
+    case "failed":
+      return new PlatformError("unavailable", `The database cannot be read: ${message}`, {
+        cause: error,
+      });
+    case "invalid":
+    case "forbidden":
+    case "limit":
+      return new PlatformError("unprocessable", message, {
+        fields: { reason: kind, ...(limit === undefined ? {} : { limit }) },
+        cause: error,
+      });
+    default:
+      return kind satisfies never;
+  }
+}
+
+// The key comes first; each shown value is followed by the size of a long one.
+function toRow(table: DataTable, values: SqlAnswer["rows"][number]): DataRow {
+  const names = table.key ?? [];
+  const key = Object.fromEntries(names.map((name, index) => [name, toCell(values[index]!)]));
+  return {
+    key: table.key === null ? null : key,
+    values: table.columns.map(({ hidden }, index) => {
+      const at = names.length + 2 * index;
+      const value = values[at]!;
+      if (hidden) return value === null ? null : { hidden: true };
+      const long = values[at + 1];
+      return typeof long === "string" ? describeLong(long) : toCell(value);
+    }),
+  };
+}
+
+// `text 300000`
+function describeLong(text: string): Cell {
+  const [kind = "", bytes = ""] = text.split(" ");
+  return kind === "blob" ? { blob: "", bytes: Number(bytes) } : { text: "", bytes: Number(bytes) };
+}
+
+/** The position of a row. Undefined without a key, or with a value that is too long to continue behind it. */
+function locate(
+  table: DataTable,
+  last: { row: DataRow; isNull: boolean } | undefined,
+  { sort }: PageRequest,
+): Position | undefined {
+  if (last === undefined || last.row.key === null) return undefined;
+  const index = table.columns.findIndex(({ name }) => name === sort?.column);
+  const value = index === -1 ? null : toInput(last.row.values[index]!);
+  const key = Object.values(last.row.key).map(toInput);
+  if (value === undefined || key.includes(undefined)) return undefined;
+  return { isNull: last.isNull, value, key: key as InputCell[] };
+}
+
+function readSqlitePlan({ rows }: SqlAnswer): { depth: number; text: string }[] {
+  const depths = new Map<unknown, number>([[0, -1]]);
+  return rows.map(([id, parent, , detail]) => {
+    const depth = (depths.get(parent) ?? -1) + 1;
+    depths.set(id, depth);
+    return { depth, text: toText(detail) };
+  });
+}
+
+// `  ->  Index Scan …`; each level is indented by 6 characters.
+function readPostgresPlan({ rows }: SqlAnswer): { depth: number; text: string }[] {
+  return rows.map(([line]) => {
+    const text = toText(line);
+    const blanks = text.length - text.trimStart().length;
+    return { depth: Math.ceil(blanks / 6), text: text.trim().replace(/^->\s*/, "") };
+  });
+}

@@ -1,0 +1,260 @@
+// Pages of rows: sorted by one column and the key, continued behind the last row of the page before.
+//
+//   asc on SQLite, desc on PostgreSQL      rows without a value ─► rows with one
+//   desc on SQLite, asc on PostgreSQL      rows with a value ─► rows without one
+//
+// The two parts are queries of their own, in the order of the database's indexes, which each of them can use.
+import { PlatformError } from "@platform/kernel/errors";
+import type { SqlValue } from "@platform/kernel/sql-child";
+import { z } from "zod";
+import type { DataTable } from "./table.ts";
+import { type InputCell, fromCell, inputCellSchema } from "./cells.ts";
+import { compareColumn, markParameter, nameSame, quoteName, type SqlDialect } from "./dialect.ts";
+
+/** Values above this size are not read with a page. */
+export const WHOLE_BYTES_MAX = 262_144;
+
+const OPERATIONS = [
+  "eq",
+  "ne",
+  "lt",
+  "le",
+  "gt",
+  "ge",
+  "contains",
+  "starts",
+  "null",
+  "set",
+] as const;
+const SIGNS = { eq: "=", ne: "<>", lt: "<", le: "<=", gt: ">", ge: ">=" } as const;
+/** Types of PostgreSQL whose values may be long. */
+const LONG_TYPE = /^(?:text|character|json|xml|bytea|"?citext|tsvector)/;
+
+/** A condition of a filter. */
+export const conditionSchema = z.strictObject({
+  column: z.string().max(1_024),
+  op: z.enum(OPERATIONS),
+  value: inputCellSchema.optional(),
+});
+/** A condition of a filter. */
+export type Condition = z.output<typeof conditionSchema>;
+
+/** The last row of a page. */
+export const positionSchema = z.object({
+  /** True if it is in the part of rows without a value in the sorted column. */
+  isNull: z.boolean(),
+  value: inputCellSchema,
+  key: z.array(inputCellSchema),
+});
+/** The last row of a page. */
+export type Position = z.output<typeof positionSchema>;
+
+/** A wanted page. */
+export interface PageRequest {
+  readonly filter: readonly Condition[];
+  readonly sort: { readonly column: string; readonly isDescending: boolean } | undefined;
+  readonly after: Position | undefined;
+  readonly limit: number;
+}
+
+/** A query, and the parts of its rows. */
+export interface RowQuery {
+  readonly sql: string;
+  readonly parameters: SqlValue[];
+  /** True for the part of rows without a value in the sorted column. */
+  readonly isNull: boolean;
+}
+
+/** Builds a table's queries. Its columns in the rows: the key, the shown values, and the sizes of long ones. */
+export class RowQueries {
+  readonly #table: DataTable;
+  readonly #dialect: SqlDialect;
+
+  constructor(table: DataTable, dialect: SqlDialect) {
+    this.#table = table;
+    this.#dialect = dialect;
+  }
+
+  /** The queries of a page, to be asked until it is full. Throws 400 for columns that do not exist or are hidden. */
+  page(request: PageRequest): RowQuery[] {
+    const { sort, after } = request;
+    const column = sort === undefined ? undefined : this.#find(sort.column);
+    const isDescending = sort?.isDescending === true;
+    if (column === undefined || !column.nullable) {
+      return [this.#build(request, column?.name, isDescending, undefined)];
+    }
+    const nullsFirst = (this.#dialect === "sqlite") !== isDescending;
+    const parts = nullsFirst ? [true, false] : [false, true];
+    const from = after === undefined ? 0 : parts.indexOf(after.isNull);
+    return parts.slice(from).map((isNull, index) => {
+      const rest = index === 0 ? request : { ...request, after: undefined };
+      return this.#build(rest, column.name, isDescending, isNull);
+    });
+  }
+
+  /** The query of the row with a key. */
+  row(key: Readonly<Record<string, InputCell>>): RowQuery {
+    const parameters: SqlValue[] = [];
+    const where = this.#matchKey(key, parameters);
+    const sql = `select ${this.#listColumns()} from ${this.#name} where ${where}`;
+    return { sql, parameters, isNull: false };
+  }
+
+  /** The condition that finds the row with a key; values are added to `parameters`. Throws 400 if the key is not whole. */
+  #matchKey(key: Readonly<Record<string, InputCell>>, parameters: SqlValue[]): string {
+    return matchKey(this.#table, this.#dialect, key, parameters);
+  }
+
+  #build(
+    { filter, after, limit }: PageRequest,
+    column: string | undefined,
+    isDescending: boolean,
+    isNull: boolean | undefined,
+  ): RowQuery {
+    const parameters: SqlValue[] = [];
+    const conditions = filter.map((condition) => this.#condition(condition, parameters));
+    const key = this.#table.key ?? [];
+    const sorts = column !== undefined && isNull !== true;
+    if (isNull === true) conditions.push(`${quoteName(column!)} is null`);
+    if (isNull === false) conditions.push(`${quoteName(column!)} is not null`);
+    if (after !== undefined) {
+      const sign = isDescending ? "<" : ">";
+      const bind = (cell: InputCell): string => this.#bind(cell, parameters);
+      const keys = `(${key.map((name) => this.#keyName(name)).join(", ")})`;
+      if (sorts) {
+        const name = quoteName(column);
+        const first = bind(after.value);
+        // The first condition alone is one that an index can use.
+        conditions.push(`${name} ${sign}= ${first}`);
+        const second = bind(after.value);
+        conditions.push(
+          `(${name} ${sign} ${second} or ${keys} ${sign} (${after.key.map(bind).join(", ")}))`,
+        );
+      } else conditions.push(`${keys} ${sign} (${after.key.map(bind).join(", ")})`);
+    }
+    const direction = isDescending ? " desc" : "";
+    const order = [
+      ...(sorts ? [`${quoteName(column)}${direction}`] : []),
+      ...key.map((name) => `${this.#keyName(name)}${direction}`),
+    ];
+    const where = conditions.length === 0 ? "" : ` where ${conditions.join(" and ")}`;
+    const by = order.length === 0 ? "" : ` order by ${order.join(", ")}`;
+    const sql = `select ${this.#listColumns()} from ${this.#name}${where}${by} limit ${limit}`;
+    return { sql, parameters, isNull: isNull === true };
+  }
+
+  get #name(): string {
+    return quoteName(this.#table.name);
+  }
+
+  #keyName(name: string): string {
+    return name === this.#table.row_id ? name : quoteName(name);
+  }
+
+  #listColumns(): string {
+    const { key, columns } = this.#table;
+    const keys = (key ?? []).map((name) => this.#selectKey(name));
+    const shown = columns.flatMap((column) => this.#selectShown(column));
+    return [...keys, ...shown].join(", ");
+  }
+
+  #selectKey(name: string): string {
+    const text = name === "ctid" && this.#table.row_id === "ctid" ? "ctid::text" : "";
+    return text === "" ? this.#keyName(name) : text;
+  }
+
+  // A long value is replaced by null, and its size stands behind it.
+  #selectShown({ name, type, hidden }: DataTable["columns"][number]): string[] {
+    const column = quoteName(name);
+    if (hidden) return [`case when ${column} is null then null else 1 end`, "null"];
+    if (this.#dialect === "sqlite") {
+      const isLong = `octet_length(${column}) > ${WHOLE_BYTES_MAX}`;
+      return [
+        `case when ${isLong} then null else ${column} end`,
+        `case when ${isLong} then typeof(${column}) || ' ' || octet_length(${column}) end`,
+      ];
+    }
+    if (!LONG_TYPE.test(type)) return [column, "null"];
+    const size = type === "bytea" ? `octet_length(${column})` : `octet_length(${column}::text)`;
+    const kind = type === "bytea" ? "blob" : "text";
+    return [
+      `case when ${size} > ${WHOLE_BYTES_MAX} then null else ${column} end`,
+      `case when ${size} > ${WHOLE_BYTES_MAX} then '${kind} ' || ${size} end`,
+    ];
+  }
+
+  #condition({ column: wanted, op, value }: Condition, parameters: SqlValue[]): string {
+    const column = this.#find(wanted);
+    const name = quoteName(column.name);
+    if (op === "null") return `${name} is null`;
+    if (op === "set") return `${name} is not null`;
+    if (value === undefined || value === null) {
+      throw new PlatformError("validation_failed", `The condition on ${wanted} needs a value.`);
+    }
+    if (op !== "contains" && op !== "starts") {
+      return `${compareColumn(this.#dialect, column)} ${SIGNS[op]} ${this.#bind(this.#adapt(value, column.type), parameters)}`;
+    }
+    const text = (typeof value === "object" ? JSON.stringify(value) : String(value)).replaceAll(
+      /[\\%_]/g,
+      (sign) => `\\${sign}`,
+    );
+    const pattern = this.#bind(op === "starts" ? `${text}%` : `%${text}%`, parameters);
+    if (this.#dialect === "sqlite") return `${name} like ${pattern} escape '\\'`;
+    return `${name}::text ilike ${pattern}`;
+  }
+
+  // Texts of a form are compared with numbers of columns without a type.
+  #adapt(value: InputCell, type: string): InputCell {
+    if (this.#dialect !== "sqlite" || typeof value !== "string") return value;
+    return /int|real|floa|doub|num|dec/i.test(type) && /^-?\d{1,15}$/.test(value)
+      ? Number(value)
+      : value;
+  }
+
+  #bind(cell: InputCell, parameters: SqlValue[]): string {
+    parameters.push(fromCell(cell));
+    return markParameter(this.#dialect, parameters.length);
+  }
+
+  #find(name: string): DataTable["columns"][number] {
+    return findColumn(this.#table, name);
+  }
+}
+
+/** Finds a column. Throws 400 if there is none, or its values are hidden. */
+export function findColumn(table: DataTable, name: string): DataTable["columns"][number] {
+  const column = table.columns.find((one) => one.name === name);
+  if (column === undefined) {
+    throw new PlatformError("validation_failed", `${table.name} has no column ${name}.`);
+  }
+  if (column.hidden) {
+    throw new PlatformError("forbidden", `The values of ${name} are hidden.`);
+  }
+  return column;
+}
+
+/** The condition that finds the row with a key; values are added to `parameters`. Throws 400 if the key is not whole. */
+export function matchKey(
+  { key, row_id: rowId, columns, name: table }: DataTable,
+  dialect: SqlDialect,
+  values: Readonly<Record<string, InputCell>>,
+  parameters: SqlValue[],
+): string {
+  if (key === null) {
+    throw new PlatformError("validation_failed", `Rows of ${table} have no key.`);
+  }
+  const parts = key.map((name) => {
+    const value = values[name];
+    if (value === undefined) {
+      throw new PlatformError("validation_failed", `The key has no value of ${name}.`);
+    }
+    const column = columns.find((one) => one.name === name);
+    parameters.push(fromCell(value));
+    const mark = markParameter(dialect, parameters.length);
+    if (rowId !== null || column === undefined) {
+      return `${name} = ${mark}${name === "ctid" ? "::tid" : ""}`;
+    }
+    return `${compareColumn(dialect, column)} ${nameSame(dialect)} ${mark}`;
+  });
+  return parts.join(" and ");
+}
