@@ -6,12 +6,14 @@ import type { LedgerWriter } from "./ledger/ledger-writer.ts";
 import { PromptGuard } from "./guard/prompt-guard.ts";
 import { FigureSums } from "./meter/figure-sums.ts";
 import { PriceTable } from "./price/price-table.ts";
+import type { SemanticCache } from "./semantic/semantic-cache.ts";
 
 /** Options of {@link AiParts}. */
 export interface AiPartsOptions extends Omit<AccountingOptions, "writer"> {
   /** Sends figures to the control plane. */
   readonly report: (figures: readonly AiFigures[]) => void;
   readonly ledger: LedgerWriter;
+  readonly semantic: SemanticCache;
 }
 
 /** Memory, prices and figures of all AI routes of a worker. */
@@ -20,13 +22,18 @@ export class AiParts {
   readonly figures: FigureSums;
   readonly guard = new PromptGuard();
   readonly accounting: Accounting;
+  readonly semantic: SemanticCache;
+  /** Milliseconds since 1970. */
+  readonly readTimeMs: () => number;
   readonly #ledger: LedgerWriter;
   prices = new PriceTable({});
   #prices: ModelPrices = {};
 
-  constructor({ report, ledger, ...options }: AiPartsOptions) {
+  constructor({ report, ledger, semantic, ...options }: AiPartsOptions) {
     this.figures = new FigureSums(report);
     this.#ledger = ledger;
+    this.semantic = semantic;
+    this.readTimeMs = options.readTimeMs;
     this.accounting = new Accounting({ ...options, writer: ledger });
   }
 

@@ -2,7 +2,9 @@
 import { AiBudgets, type AiBudgetsOptions } from "../control/ai-budgets.ts";
 import { AiFigures } from "../control/ai-figures.ts";
 import { AiLedger } from "../control/ai-ledger.ts";
-import { AiAccounts, type SharedBuffers } from "../shared-state/index.ts";
+import { EmbeddingClient } from "../control/embedding-client.ts";
+import { SemanticIndex } from "../control/semantic-index.ts";
+import { AiAccounts, type GlobalSpec, type SharedBuffers } from "../shared-state/index.ts";
 import type { WorkerSources } from "../worker/worker-pool.ts";
 import type { Base } from "./base.ts";
 
@@ -11,13 +13,18 @@ export interface AiControl {
   readonly figures: AiFigures;
   readonly ledger: AiLedger;
   readonly budgets: AiBudgets;
+  readonly index: SemanticIndex;
 }
 
 /** Reads what is stored; the spending of today is in shared memory before the first worker starts. */
 export async function openAi(
   { config, folder, log, lifecycle }: Base,
   { accounts, seed }: Pick<SharedBuffers, "accounts" | "seed">,
-  { apply, runExclusive }: Pick<AiBudgetsOptions, "apply" | "runExclusive">,
+  {
+    apply,
+    runExclusive,
+    readGlobals,
+  }: Pick<AiBudgetsOptions, "apply" | "runExclusive"> & { readGlobals: () => GlobalSpec },
 ): Promise<AiControl> {
   const isEphemeral = config.ephemeral;
   const budgets = new AiBudgets({ folder, isEphemeral, log, apply, runExclusive });
@@ -33,7 +40,14 @@ export async function openAi(
   await ledger.open();
   ledger.start();
   lifecycle.onDrain("AI ledger", () => ledger.close());
-  return { figures: new AiFigures(), ledger, budgets };
+  const readNowMs = (): number => performance.now();
+  const client = new EmbeddingClient({
+    readService: () => readGlobals().embedding,
+    readNowMs,
+    onFault: (fault) => log.warn("the service of embeddings failed", { fault }),
+  });
+  const index = new SemanticIndex({ embed: (text) => client.embed(text), readNowMs });
+  return { figures: new AiFigures(), ledger, budgets, index };
 }
 
 /** The sources of new worker threads. */
@@ -41,7 +55,11 @@ export function describeAiSources({
   figures,
   ledger,
   budgets,
-}: AiControl): Pick<WorkerSources, "listBudgets" | "onAiFigures" | "onLedgerEnded" | "openLedger"> {
+  index,
+}: AiControl): Pick<
+  WorkerSources,
+  "listBudgets" | "onAiFigures" | "onLedgerEnded" | "openLedger" | "questions"
+> {
   let threads = 0;
   return {
     listBudgets: () => budgets.listForWorkers(),
@@ -51,6 +69,7 @@ export function describeAiSources({
       ledger.addInstance(instance);
       return { folder: ledger.folder, instance };
     },
+    questions: index,
     onLedgerEnded: (instance) => ledger.removeInstance(instance),
   };
 }

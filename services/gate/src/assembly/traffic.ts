@@ -57,8 +57,9 @@ export async function openTraffic(
   const ai = await openAi(base, tables.buffers, {
     runExclusive: (work) => controller.runExclusive(work),
     apply: (budgets) => pools.apply({ budgets, upsert: [], remove: [] }),
+    readGlobals: () => controller.state.globals,
   });
-  const controller = createController(base, tables, pools, loadConfig, middleware);
+  const controller: Controller = createController(base, tables, pools, loadConfig, middleware);
   const metrics = new GateMetrics({
     listBlocks: () => pools.listMetrics(),
     planner,

@@ -3,7 +3,7 @@ import { key } from "@platform/kernel/config";
 import { z } from "zod";
 import { AI_STREAM_SECONDS_DEFAULT } from "../shared-state/index.ts";
 import { bound } from "./bound.ts";
-import { filePath, unset, wholeNumber } from "./value.ts";
+import { filePath, serviceUrl, text, unset, wholeNumber } from "./value.ts";
 
 const MODELS_MAX = 5_000;
 const NAME_CHARACTERS_MAX = 256;
@@ -36,12 +36,26 @@ export const modelPricesSchema = z
     error: `expected at most ${MODELS_MAX} models`,
   });
 
+const embeddingSchema = z.strictObject({
+  url: serviceUrl().meta({ description: "address of the API, such as http://…/v1/embeddings" }),
+  model: text(256).meta({ description: "name of the model" }),
+  key_env: unset(text(256)).meta({
+    description: "environment variable with the key, which is sent as a bearer token",
+  }),
+});
+
 /** Keys of the configuration. */
 export const aiKeys = {
   ai_prices: key(unset(z.union([filePath(), modelPricesSchema])), {
     description:
       "Prices of models in USD, or the path of a JSON file with them: `{NAME: {input, output, cached_input, cache_write, request, max_output}}`. A name may end in `*`; the longest match counts.",
     env: ["PLATFORM_GATE_AI_PRICES"],
+    flag: false,
+  }),
+  embedding: key(unset(embeddingSchema), {
+    description:
+      "Service with OpenAI's API of embeddings, `{url, model, key_env}`: `semantic_cache` then answers questions whose meaning is alike, too.",
+    env: [],
     flag: false,
   }),
   ai_stream_max_s: bound("Longest duration of a streamed answer on AI routes.", {

@@ -131,6 +131,7 @@ export const GLOBAL_KEYS = {
   cookie_keys: "nothing",
   data_dir: "folder",
   discovery: "address",
+  embedding: "address",
   files_roots: "folder",
   http_addr: "address",
   identity_fields: "nothing",

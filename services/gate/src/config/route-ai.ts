@@ -8,6 +8,7 @@ import { serviceUrl, text, unset, wholeNumber, yesNo } from "./value.ts";
 const TOKENS_MAX = 1_000_000_000;
 const PATTERNS_MAX = 32;
 const PATTERN_CHARACTERS_MAX = 1_024;
+const TTL_SECONDS_MAX = 2_592_000;
 const PATTERN_NAME = /^[A-Z][A-Z0-9_]{0,30}$/;
 const PATTERN_NAME_FAULT = "expected a name of capital letters, digits and _";
 
@@ -85,6 +86,18 @@ export const routeAiFields = {
   ).meta({
     description: "further regular expressions (RE2) by the name in their placeholders",
   }),
+  semantic_cache: yesNo().meta({
+    description:
+      "stores answers of models, and answers the same question of the same tenant, model and parameters from them (`X-Cache`, `X-Cache-Similarity`); with `embedding` questions that are alike, too",
+  }),
+  enable_semantic_cache: yesNo().meta({ description: "other spelling of `semantic_cache`" }),
+  semantic_cache_ttl_s: unset(wholeNumber(1, TTL_SECONDS_MAX)).meta({
+    description: "time for which an answer is stored, in s; default: 3600",
+  }),
+  semantic_cache_threshold: unset(z.number().gt(0).max(1)).meta({
+    description:
+      "cosine of the vectors of two questions above which they may have the same answer; default: 0.85",
+  }),
   semantic_rate_limit: unset(z.boolean()).meta({
     description: "false disables `semantic_token_limit_per_min`; true requires it",
   }),
@@ -111,6 +124,11 @@ export interface RouteAiFields {
   readonly pii_mode?: "mask" | "reversible";
   readonly pii_entities?: readonly PiiKind[];
   readonly pii_patterns?: Readonly<Record<string, string>>;
+  readonly semantic_cache?: boolean;
+  /** Read as `semantic_cache`; validated routes do not have it. */
+  readonly enable_semantic_cache?: boolean;
+  readonly semantic_cache_ttl_s?: number;
+  readonly semantic_cache_threshold?: number;
   readonly semantic_rate_limit?: boolean;
   readonly semantic_token_limit_per_min?: number;
 }
@@ -123,6 +141,7 @@ export function findAiField(
   if (route.llm_routing !== undefined) return "llm_routing";
   if (isGuarded(route)) return "prompt_guard";
   if (route.pii_redact === true) return "pii_redact";
+  if (hasCache(route)) return "semantic_cache";
   return route.semantic_token_limit_per_min === undefined
     ? undefined
     : "semantic_token_limit_per_min";
@@ -130,6 +149,10 @@ export function findAiField(
 
 function isGuarded(route: RouteAiFields): boolean {
   return route.prompt_guard === true || route.enable_prompt_guard === true;
+}
+
+function hasCache(route: RouteAiFields): boolean {
+  return route.semantic_cache === true || route.enable_semantic_cache === true;
 }
 
 /** Refuses AI fields of routes without an upstream. */
@@ -149,6 +172,9 @@ export function checkAiFields(
   for (const name of ["pii_mode", "pii_entities", "pii_patterns"] as const)
     if (route[name] !== undefined && route.pii_redact !== true)
       refuse(name, "is allowed only with pii_redact");
+  for (const name of ["semantic_cache_ttl_s", "semantic_cache_threshold"] as const)
+    if (route[name] !== undefined && !hasCache(route))
+      refuse(name, "is allowed only with semantic_cache");
   if (route.semantic_rate_limit === true && route.semantic_token_limit_per_min === undefined)
     refuse("semantic_rate_limit", "requires semantic_token_limit_per_min");
 }

@@ -1,4 +1,4 @@
-// The schema of one route; fields of the specification that are not available yet are refused by name.
+// The schema of one route.
 import {
   type BoundFields,
   boundFields,
@@ -29,7 +29,6 @@ import { checkHidden, type RouteTrafficFields, routeTrafficFields } from "./rout
 import {
   filePath,
   hostName,
-  later,
   pathPrefix,
   text,
   unset,
@@ -60,8 +59,6 @@ const weightedTargetSchema = z.strictObject({
     description: "share relative to the sum of all weights",
   }),
 });
-
-const anyFlag = () => z.boolean();
 
 const routeFields = {
   prefix: pathPrefix().meta({
@@ -142,10 +139,6 @@ const routeFields = {
   ...routeMiddlewareFields,
   ...routeAiFields,
   ...upstreamAuthFields,
-  semantic_cache: later(anyFlag()).meta({ description: "Not available yet: semantic cache" }),
-  enable_semantic_cache: later(anyFlag()).meta({
-    description: "Not available yet: other spelling of `semantic_cache`",
-  }),
   ...llmRoutingFields,
 };
 
@@ -277,7 +270,10 @@ function spellLoadBalancer(value: unknown): unknown {
 const MEANINGFUL_FALSE: ReadonlySet<string> = new Set(["circuit_breaker", "semantic_rate_limit"]);
 
 /** Other spellings of keys, of which the short one is shown. */
-const SPELLINGS: Readonly<Record<string, string>> = { enable_prompt_guard: "prompt_guard" };
+const SPELLINGS: Readonly<Record<string, string>> = {
+  enable_prompt_guard: "prompt_guard",
+  enable_semantic_cache: "semantic_cache",
+};
 
 /** Drops absent keys, so that two spellings of the same route are equal. */
 function dropAbsent(route: Record<string, unknown>): RouteConfig {

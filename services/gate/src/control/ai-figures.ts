@@ -28,6 +28,11 @@ const SHOWN: readonly ShownFigure[] = [
     read: ({ costPico }) => Number(costPico) / PICO_PER_USD,
   },
   {
+    name: "platform_gate_ai_cache_hits_total",
+    help: "Requests to models that were answered from stored answers.",
+    read: ({ cacheHits }) => cacheHits,
+  },
+  {
     name: "platform_gate_ai_estimated_total",
     help: "Requests to models whose provider reported no usage, so that it was estimated.",
     read: ({ estimated }) => estimated,
@@ -64,6 +69,7 @@ export class AiFigures implements Collector {
       sums.outputTokens += figures.outputTokens;
       sums.cachedTokens += figures.cachedTokens;
       sums.costPico += figures.costPico;
+      sums.cacheHits += figures.cacheHits;
       sums.estimated += figures.estimated;
       sums.unpriced += figures.unpriced;
       sums.faultyReports += figures.faultyReports;
@@ -115,6 +121,7 @@ export class AiFigures implements Collector {
       outputTokens: 0,
       cachedTokens: 0,
       costPico: 0n,
+      cacheHits: 0,
       estimated: 0,
       unpriced: 0,
       faultyReports: 0,

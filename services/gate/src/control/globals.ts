@@ -87,6 +87,7 @@ export function buildGlobals(
     },
     guests: describeGuestLimits(config),
     ...(aiPrices === undefined ? {} : { aiPrices }),
+    ...(config.embedding === undefined ? {} : { embedding: config.embedding }),
     ...describeLogs(config, context, logs),
     ...(config.limits_redis_url === undefined ? {} : { limitsRedisUrl: config.limits_redis_url }),
     ...(config.otlp_endpoint === undefined ? {} : { otlpEndpoint: config.otlp_endpoint }),

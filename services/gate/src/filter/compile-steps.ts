@@ -2,6 +2,7 @@
 import { RouteSteps, type Step } from "../exchange/exchange.ts";
 import type { RouteSpec } from "../shared-state/index.ts";
 import { createAiAnswerStep } from "./ai/ai-answer-step.ts";
+import { createAiCacheStep } from "./ai/ai-cache-step.ts";
 import { createAiLimitStep } from "./ai/ai-limit-step.ts";
 import { createAiRequestStep } from "./ai/ai-request-step.ts";
 import { createApiKeyStep, createTenantStep } from "./identity/api-key-step.ts";
@@ -48,6 +49,7 @@ const CREATE_STEPS: readonly CreateStep[] = [
   createOpenApiStep,
   createGuestRequestStep,
   createAiRequestStep,
+  createAiCacheStep,
   createAiLimitStep,
   // The cache stores what the steps below make of a response, one variant for each coding.
   createCacheStep,

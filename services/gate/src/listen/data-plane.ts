@@ -308,6 +308,7 @@ export class DataPlane {
     this.#steps.limiter.setRedis(globals.limitsRedisUrl);
     this.#steps.guests.registry.configure(globals.guests);
     this.#steps.ai.setPrices(globals.aiPrices ?? {});
+    this.#steps.ai.semantic.hasVectors = globals.embedding !== undefined;
     this.#engine.outgoing.bytesMax = globals.limits.unsentBytesMax;
     this.#engine.upstreamsMax = globals.limits.upstreamsMax;
     this.#server?.setBounds(describeBounds(globals.limits));

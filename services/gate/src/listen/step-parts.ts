@@ -11,6 +11,7 @@ import type { ResilienceOptions } from "../upstream/resilience.ts";
 import type { StepParts } from "../filter/step-parts.ts";
 import { CacheKeys } from "../cache/cache-key.ts";
 import { ResponseCache } from "../cache/response-cache.ts";
+import { SemanticCache } from "../ai/semantic/semantic-cache.ts";
 import { LedgerWriter } from "../ai/ledger/ledger-writer.ts";
 import { BodyBudget } from "../middleware/body-budget.ts";
 import { GuestRegistry } from "../middleware/guest-registry.ts";
@@ -85,7 +86,7 @@ export function createStepParts(options: StepPartsOptions): StepParts {
     block,
     compression: new CompressionBudget(COMPRESSION_BYTES_MAX),
     guests: { registry: createGuests(options), bodies: new BodyBudget(), onError: onGuardError },
-    ai: createAi(options, readNowMs),
+    ai: createAi(options, readNowMs, cache),
     mirrors: new MirrorSender(block),
     recordings: new RecordingLog(),
     limiter: new RateLimiter({
@@ -105,7 +106,11 @@ export function createStepParts(options: StepPartsOptions): StepParts {
   };
 }
 
-function createAi({ init, send, log }: StepPartsOptions, readNowMs: () => number): AiParts {
+function createAi(
+  { init, send, log, control }: StepPartsOptions,
+  readNowMs: () => number,
+  { store, keys }: Pick<StepParts["cache"], "store" | "keys">,
+): AiParts {
   const { shared, ledger } = init;
   return new AiParts({
     accounts: new AiAccounts(shared.accounts),
@@ -114,6 +119,7 @@ function createAi({ init, send, log }: StepPartsOptions, readNowMs: () => number
     readNowMs,
     readTimeMs: Date.now,
     report: (figures) => send({ type: "ai-figures", figures }),
+    semantic: new SemanticCache({ store, keys, similar: control, readTimeMs: Date.now }),
     ledger: new LedgerWriter({
       ...ledger,
       onError: ({ message }) => log("warn", "cannot write the AI ledger", { error: message }),

@@ -54,6 +54,7 @@ port.on("message", (message: ToWorker) => {
       plane.revoke(message.entries, message.policyVersion);
       return;
     case "session-refreshed":
+    case "similar-found":
       control.receive(message);
       return;
     case "reopen-access-log":

@@ -6,6 +6,7 @@ import type { RouteConfig } from "../config/route.ts";
 import { findAiField } from "../config/route-ai.ts";
 import {
   type AiSpec,
+  type AnswerCacheSpec,
   type GuardSpec,
   type HeaderRules,
   type ModelPrices,
@@ -16,6 +17,9 @@ import {
 import { describeCause } from "./route-fault.ts";
 
 const GUARD_THRESHOLD = 0.8;
+const CACHE_TTL_SECONDS = 3_600;
+/** The specification's similarity. */
+const CACHE_THRESHOLD = 0.85;
 const FALLBACK_STATUSES = [429, 500, 502, 503, 504, 529];
 const ACCEPT_ENCODING = "Accept-Encoding";
 
@@ -42,6 +46,7 @@ export function resolveAi(
     ...(config.llm_routing === undefined
       ? {}
       : { routing: resolveRouting(config.llm_routing, firstModel) }),
+    ...(config.semantic_cache === true ? { cache: resolveCache(config) } : {}),
     ...(config.prompt_guard === true ? { guard: resolveGuard(config) } : {}),
     ...(config.pii_redact === true ? { pii: resolvePii(config) } : {}),
     ...(limit === undefined || config.semantic_rate_limit === false
@@ -61,6 +66,13 @@ function resolveRouting(
     ...(field === undefined || min === undefined ? {} : { confidence: { field, min } }),
     statuses: routing.on_status ?? FALLBACK_STATUSES,
   };
+}
+
+function resolveCache({
+  semantic_cache_ttl_s: ttl = CACHE_TTL_SECONDS,
+  semantic_cache_threshold: threshold = CACHE_THRESHOLD,
+}: RouteConfig): AnswerCacheSpec {
+  return { ttlMs: ttl * 1_000, threshold };
 }
 
 function resolveGuard(config: RouteConfig): GuardSpec {

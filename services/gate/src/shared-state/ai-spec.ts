@@ -51,8 +51,25 @@ export interface RoutingSpec {
   readonly statuses: readonly number[];
 }
 
+/** Stored answers of an AI route. */
+export interface AnswerCacheSpec {
+  readonly ttlMs: number;
+  /** Cosine of the vectors of two questions above which they may have the same answer. */
+  readonly threshold: number;
+}
+
+/** A stored question that is alike. */
+export interface SimilarQuestion {
+  /** Digest under which its answer is stored. */
+  readonly digest: string;
+  /** Cosine of the vectors. */
+  readonly similarity: number;
+}
+
 /** Settings of an AI route. */
 export interface AiSpec {
+  /** Absent: answers are not stored. */
+  readonly cache?: AnswerCacheSpec;
   /** Absent: requests go to the targets of the route, with the model that they name. */
   readonly routing?: RoutingSpec;
   /** Tokens of a tenant, or of an address without one, in any 60 s; absent: no limit. */
@@ -97,6 +114,8 @@ export interface AiFigures {
   cachedTokens: number;
   /** Cost in pico-USD. */
   costPico: bigint;
+  /** Requests that were answered from stored answers. */
+  cacheHits: number;
   /** Requests whose tokens were estimated, because the provider reported none. */
   estimated: number;
   /** Requests to a model without a price. */

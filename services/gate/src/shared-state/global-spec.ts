@@ -125,6 +125,13 @@ export interface GlobalSpec {
   guests: GuestLimits;
   /** Prices of models; absent if there are none. */
   aiPrices?: ModelPrices;
+  /** Service that turns questions into vectors, which only the control plane asks. */
+  embedding?: {
+    readonly url: string;
+    readonly model: string;
+    /** Environment variable with its key. */
+    readonly key_env?: string | undefined;
+  };
   accessLog?: AccessLogSpec;
   /** The recording; absent if no route records. */
   recording?: AccessLogSpec;

@@ -1,7 +1,7 @@
 // Messages between the control plane and a worker. Counts are read from shared memory instead.
 import type { Revocation } from "@platform/kernel/identity";
 import type { AccessChange } from "./access-spec.ts";
-import type { AiBudget, AiFigures } from "./ai-spec.ts";
+import type { AiBudget, AiFigures, SimilarQuestion } from "./ai-spec.ts";
 import type { GlobalSpec } from "./global-spec.ts";
 import type { GuestChange, GuestFigures } from "./guest-spec.ts";
 import type { RouteKey, RouteSpec } from "./route-spec.ts";
@@ -87,6 +87,8 @@ export type ToWorker =
     }
   /** The answer to `refresh-session`. */
   | { type: "session-refreshed"; id: number; outcome: RefreshOutcome }
+  /** The answer to `find-similar`; without `found` if no stored question is alike. */
+  | { type: "similar-found"; id: number; found?: SimilarQuestion | undefined }
   /** The access log was renamed or removed: open its path again; replies `reopened`. */
   | { type: "reopen-access-log" };
 
@@ -110,6 +112,10 @@ export type FromWorker =
   | { type: "ai-figures"; figures: readonly AiFigures[] }
   /** Renew the session of a browser; replied with `session-refreshed`. */
   | { type: "refresh-session"; id: number; client: string; sealed: string }
+  /** Find a stored question that is alike; replied with `similar-found`. */
+  | { type: "find-similar"; id: number; scope: string; text: string; threshold: number }
+  /** The answer to this question is stored under `digest`. */
+  | { type: "add-similar"; scope: string; text: string; digest: string; ttlMs: number }
   /** A line for the log of the process. */
   | {
       type: "log";

@@ -15,6 +15,7 @@ import {
   type RefreshOutcome,
   type RouteKey,
   type RouteSpec,
+  type SimilarQuestion,
   type StageMessage,
   type ToWorker,
   type WorkerInit,
@@ -29,6 +30,14 @@ export interface Change {
   budgets?: readonly AiBudget[];
   upsert: readonly RouteSpec[];
   remove: readonly RouteKey[];
+}
+
+/** Questions to models whose answers are stored. Calls never reject. */
+export interface QuestionSource {
+  /** The stored question of a scope that is most alike. */
+  find(scope: string, text: string, threshold: number): Promise<SimilarQuestion | undefined>;
+  /** Adds a question whose answer is stored under `digest`. */
+  add(scope: string, text: string, digest: string, ttlMs: number): Promise<void>;
 }
 
 /** Response of the readiness probe. */
@@ -57,6 +66,7 @@ export interface WorkerHandleOptions {
   refreshSession?: ((client: string, sealed: string) => Promise<RefreshOutcome>) | undefined;
   /** Receives the figures of guests, numbered by worker. */
   onAiFigures?: ((figures: readonly AiFigures[]) => void) | undefined;
+  questions?: QuestionSource | undefined;
   onGuestFigures?: ((worker: number, figures: readonly GuestFigures[]) => void) | undefined;
   /** Called once with the reason when the thread has ended. */
   onGone: (handle: WorkerHandle, reason: string) => void;
@@ -70,6 +80,7 @@ const PART_ROUTES = 64;
 /** Grace period after the drain deadline before the thread is terminated. */
 const DRAIN_GRACE_MS = 500;
 
+type SimilarRequest = Extract<FromWorker, { type: "find-similar" }>;
 type RefreshRequest = Extract<FromWorker, { type: "refresh-session" }>;
 
 interface Waiting {
@@ -250,6 +261,14 @@ export class WorkerHandle {
       case "ai-figures":
         this.#options.onAiFigures?.(message.figures);
         return;
+      case "find-similar":
+        void this.#findSimilar(message);
+        return;
+      case "add-similar": {
+        const { scope, text, digest, ttlMs } = message;
+        void this.#options.questions?.add(scope, text, digest, ttlMs);
+        return;
+      }
       case "refresh-session":
         void this.#refreshSession(message);
         return;
@@ -265,6 +284,11 @@ export class WorkerHandle {
     const unavailable: RefreshOutcome = { kind: "unavailable" };
     const outcome = await (this.#options.refreshSession?.(client, sealed) ?? unavailable);
     this.send({ type: "session-refreshed", id, outcome });
+  }
+
+  async #findSimilar({ id, scope, text, threshold }: SimilarRequest): Promise<void> {
+    const found = await this.#options.questions?.find(scope, text, threshold);
+    this.send({ type: "similar-found", id, found });
   }
 
   #settle(seq: number, outcome: ChangeOutcome): void {

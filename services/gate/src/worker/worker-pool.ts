@@ -21,7 +21,7 @@ import {
   SharedCache,
   type WorkerInit,
 } from "../shared-state/index.ts";
-import { type Change, type Readiness, WorkerHandle } from "./worker-handle.ts";
+import { type Change, type QuestionSource, type Readiness, WorkerHandle } from "./worker-handle.ts";
 
 const BACKOFF_MIN_MS = 100;
 const BACKOFF_MAX_MS = 10_000;
@@ -58,6 +58,8 @@ export interface WorkerSources {
   listBudgets?: () => readonly AiBudget[];
   /** Receives the figures of AI routes of one thread. */
   onAiFigures?: (figures: readonly AiFigures[]) => void;
+  /** Questions to models whose answers are stored. */
+  questions?: QuestionSource;
   /** Files of the AI ledger of a new thread; `onLedgerEnded` is called with their name when it has ended. */
   openLedger: () => WorkerInit["ledger"];
   onLedgerEnded?: (instance: string) => void;
@@ -195,7 +197,7 @@ export class WorkerPool {
   #spawn(place: WorkerPoolOptions["places"][number]): void {
     const { listRevocations, listAccess, cookieKeys, readTicketKeys, refreshSession } =
       this.#sources!;
-    const { listGuests, listBudgets, onAiFigures, onGuestFigures } = this.#sources!;
+    const { listGuests, listBudgets, onAiFigures, onGuestFigures, questions } = this.#sources!;
     const ledger = this.#sources!.openLedger();
     this.#ledgers.set(place.workerIndex, ledger.instance);
     const handle = new WorkerHandle({
@@ -212,6 +214,7 @@ export class WorkerPool {
       refreshSession,
       onAiFigures,
       onGuestFigures,
+      questions,
       silentMs: this.#options.silentMs,
       stuckMs: this.#options.stuckMs,
       startMs: this.#options.startMs,

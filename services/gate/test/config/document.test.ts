@@ -51,8 +51,8 @@ test("a fault is shown with its place in the file, and what is expected there", 
     ],
     [
       "a field that is not built yet",
-      '{"routes": [{"prefix": "/a", "target": "http://t", "semantic_cache": true}]}',
-      "gate.json:1:70: routes[0].semantic_cache: true is not allowed: not available yet",
+      '{"routes": [{"prefix": "/a", "target": "http://t", "semantic_cache_ttl_s": 60}]}',
+      "gate.json:1:76: routes[0].semantic_cache_ttl_s: 60 is not allowed: is allowed only with semantic_cache",
     ],
     [
       "a wrong number",
@@ -211,17 +211,6 @@ test("environment and flags win over the file, in this order", () => {
   assert.equal(load(file, { PLATFORM_AUTO_TLS: "false" }).auto_tls, undefined);
 });
 
-const unbuiltRouteFields: Record<string, unknown> = {
-  semantic_cache: true,
-  enable_semantic_cache: true,
-};
-
-for (const [name, value] of Object.entries(unbuiltRouteFields)) {
-  test(`${name} is refused as not available yet, never ignored`, () => {
-    assert.match(refuseRoute({ [name]: value }), new RegExp(`^${name}: .*not available yet$`));
-  });
-}
-
 for (const name of ["PLATFORM_AUTO_TLS", "PLATFORM_CONFIG_STORE_BUCKET", "PLATFORM_DISCOVERY"]) {
   test(`${name} is refused as not available yet`, () => {
     assert.match(
@@ -242,6 +231,16 @@ test("both spellings of the guard are one, and its settings require it", () => {
   assert.match(refuseRoute({ prompt_guard_threshold: 0.5 }), /only with prompt_guard/);
   assert.match(refuseRoute({ prompt_guard: true, prompt_guard_threshold: 1.5 }), /threshold/);
   assert.match(refuseRoute({ prompt_guard: true, prompt_guard_allow: ["("] }), /RE2/);
+});
+
+test("both spellings of the cache of answers are one, and its settings require it", () => {
+  const route = loadRoute({ enable_semantic_cache: true, semantic_cache_ttl_s: 60 });
+  assert.equal(route.semantic_cache, true);
+  assert.equal(Object.hasOwn(route, "enable_semantic_cache"), false);
+  assert.match(refuseRoute({ semantic_cache_threshold: 0.9 }), /only with semantic_cache/);
+  assert.match(refuseRoute({ semantic_cache: true, semantic_cache_threshold: 2 }), /threshold/);
+  assert.match(refuse('{"embedding": {"url": "http://x"}}'), /embedding\.model/);
+  assert.match(refuse('{"embedding": {"url": "x", "model": "m"}}'), /embedding\.url/);
 });
 
 test("settings of redaction require it, and their names and patterns are checked", () => {

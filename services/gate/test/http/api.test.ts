@@ -19,6 +19,7 @@ import { type CertificateView, Certificates } from "../../src/control/certificat
 import type { AiControl } from "../../src/assembly/ai.ts";
 import { AiBudgets } from "../../src/control/ai-budgets.ts";
 import { AiFigures } from "../../src/control/ai-figures.ts";
+import { SemanticIndex } from "../../src/control/semantic-index.ts";
 import { AiLedger } from "../../src/control/ai-ledger.ts";
 import { Controller } from "../../src/control/controller.ts";
 import { MiddlewareStore } from "../../src/control/middleware-store.ts";
@@ -404,10 +405,10 @@ const badBodies: [what: string, body: unknown, status: number, detail: RegExp][]
   ],
   ["no target", { prefix: "/a" }, 400, /target: is required: set exactly one of/],
   [
-    "an unbuilt field",
-    { ...shop, semantic_cache: true },
+    "a field of another one",
+    { ...shop, semantic_cache_ttl_s: 10 },
     400,
-    /semantic_cache: .*not available yet/,
+    /semantic_cache_ttl_s: .*only with semantic_cache/,
   ],
   ["a list", [], 400, /^body:1:1: /],
   [
@@ -565,7 +566,8 @@ async function openTestAi(
     hasBudget: (tenant) => budgets.has(tenant),
   });
   await ledger.open();
-  return { figures: new AiFigures(), ledger, budgets };
+  const index = new SemanticIndex({ embed: () => Promise.resolve(undefined), readNowMs: Date.now });
+  return { figures: new AiFigures(), ledger, budgets, index };
 }
 
 const unbuilt: [method: string, path: string][] = [

@@ -116,6 +116,7 @@ export class GateWorker {
   readonly logs: Extract<FromWorker, { type: "log" }>[] = [];
   readonly cuts: Extract<FromWorker, { type: "streams-cut" }>[] = [];
   readonly worker: Worker;
+  readonly shared: SharedBuffers;
   /** Created with the first request of an AI route; removed when the worker stops. */
   readonly ledgerFolder = join(tmpdir(), `gate-ledger-${process.hrtime.bigint()}`);
   port = 0;
@@ -129,6 +130,7 @@ export class GateWorker {
     revocations?: WorkerInit["revocations"],
   ) {
     const metrics = allocateMetricBlock();
+    this.shared = shared;
     this.planner = planner;
     this.metrics = new MetricBlock(metrics);
     this.active = new ActiveCounts(shared);

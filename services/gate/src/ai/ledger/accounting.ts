@@ -90,6 +90,18 @@ export class Accounting {
     return reservation;
   }
 
+  /** Records a request that is answered from stored answers: it reserves nothing, but counts as saved. */
+  recordHit({ call, tenant, routeLabel }: Omit<ReserveRequest, "routeLimit">): void {
+    const reservation = new Reservation(this.#options, tenant);
+    try {
+      reservation.record({ route: routeLabel, model: call.request.model, tokens: 0 });
+    } catch {
+      // The answer is there whether its savings can be recorded or not.
+      return;
+    }
+    call.release = (settled) => reservation.settle(settled);
+  }
+
   #findTag(key: string): bigint {
     const known = this.#tags.get(key);
     if (known !== undefined) return known;

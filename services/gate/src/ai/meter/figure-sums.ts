@@ -27,6 +27,7 @@ export class FigureSums {
     sums.cachedTokens += usage.cachedInput;
     sums.costPico += costPico;
     if (isEstimated) sums.estimated++;
+    if (call.cache === "hit") sums.cacheHits++;
     if (call.price === undefined && !call.request.isCount) sums.unpriced++;
     sums.faultyReports += call.reports.faults;
     this.#reporting ??= setTimeout(() => this.report(), REPORT_MS);
@@ -55,6 +56,7 @@ export class FigureSums {
         outputTokens: 0,
         cachedTokens: 0,
         costPico: 0n,
+        cacheHits: 0,
         estimated: 0,
         unpriced: 0,
         faultyReports: 0,

@@ -4,6 +4,7 @@ import { escapeNonAscii } from "../../access-log/access-line.ts";
 import { formatUsd, OUTPUT_TOKENS_DEFAULT, type Price, toUsd } from "../price/price-table.ts";
 import type { PiiSearch } from "../pii/entity.ts";
 import type { Placeholders } from "../pii/placeholders.ts";
+import type { AnswerCollector } from "../semantic/answer-collector.ts";
 import { JsonKind, type JsonScanner } from "../shape/json-scan.ts";
 import { listAnswerTexts } from "../shape/read-answer.ts";
 import { type AiRequest, readString } from "../shape/read-request.ts";
@@ -67,6 +68,12 @@ export class ModelCall implements ExchangeAi {
   readonly #output = new TextSample();
   readonly #onSettled: ModelCallOptions["onSettled"];
   readonly #earlier: ModelCall | undefined;
+  /** The request as it may go up, for stored answers; undefined on routes without them. */
+  prompt: { readonly request: AiRequest; readonly tree: JsonScanner } | undefined;
+  /** Collects the answer to store it. */
+  collector: AnswerCollector | undefined;
+  /** Undefined if stored answers were not asked. */
+  cache: "hit" | "miss" | undefined;
   /** Score of the guard; undefined if the route has none. */
   risk: number | undefined;
   /** Price of the fallback, to which the answer of the primary is compared. */
@@ -154,6 +161,15 @@ export class ModelCall implements ExchangeAi {
     return this.#settled;
   }
 
+  /** The request is answered from stored answers, which once cost `savedPico`. */
+  settleHit(servedModel: string, savedPico: bigint): void {
+    this.cache = "hit";
+    this.#servedModel = servedModel;
+    this.#settled = { usage: NO_USAGE, costPico: 0n, savedPico, isEstimated: false };
+    this.release?.(this.#settled);
+    this.#onSettled(this, this.#settled);
+  }
+
   describe(): string {
     const { usage, costPico, isEstimated } = this.#sumSettled();
     const line = {
@@ -168,6 +184,7 @@ export class ModelCall implements ExchangeAi {
       estimated: isEstimated,
       ...(this.risk === undefined ? {} : { risk: Math.round(this.risk * 100) / 100 }),
       ...(this.pii === undefined ? {} : { pii: this.pii.placeholders.replaced }),
+      ...(this.cache === undefined ? {} : { cache: this.cache }),
       ...(this.fallback === undefined ? {} : { fallback: this.fallback }),
     };
     return escapeNonAscii(JSON.stringify(line));

@@ -94,6 +94,8 @@ export class PlainAnswer implements ContentFilter {
     if (this.#isOver) return;
     this.#call.settle(isRead ? this.#read(scanner) : this.#judgeUnread(plain));
     const { pii } = this.#call;
+    if (isRead && this.#draft.status === 200) await this.#collect(scanner);
+    if (this.#isOver) return;
     if (pii !== undefined) {
       const masked = isRead ? await maskAnswer(scanner, pii) : maskUnread(plain, coding, pii);
       if (this.#isOver) return;
@@ -102,6 +104,21 @@ export class PlainAnswer implements ContentFilter {
       return;
     }
     this.#pass(plain, output);
+  }
+
+  // Stored answers have placeholders instead of the values of this request.
+  async #collect(scanner: JsonScanner): Promise<void> {
+    const { collector, pii } = this.#call;
+    if (collector === undefined) return;
+    if (pii === undefined) {
+      collector.readDocument(scanner);
+      return;
+    }
+    const { replaced } = pii.placeholders;
+    const masked = new JsonScanner();
+    const edits = await maskTree(scanner, { ...pii, restores: false });
+    pii.placeholders.replaced = replaced;
+    if (masked.scan(editBody(scanner.bytes, edits))) collector.readDocument(masked);
   }
 
   #pass(content: Buffer, output: ContentOutput): void {

@@ -64,8 +64,14 @@ export class StreamAnswer implements ContentFilter {
     this.#options = options;
     this.#isHeld = options.fallBack !== undefined;
     const { pii, request } = options.call;
-    if (pii !== undefined)
-      this.#masked = new MaskedEvents(request.shape, pii.search, pii.placeholders);
+    if (pii !== undefined) {
+      const { collector } = options.call;
+      this.#masked = new MaskedEvents({
+        shape: request.shape,
+        ...pii,
+        ...(collector && { collect: (channel, text) => collector.add(channel, text) }),
+      });
+    }
     this.#timer = setTimeout(() => {
       const seconds = Math.round(options.durationMsMax / 1_000);
       this.#fail("upstream_timeout", `The answer took longer than ${seconds} s.`);
@@ -143,7 +149,10 @@ export class StreamAnswer implements ContentFilter {
   #onText(event: StreamEvent): void {
     const { start, end, channel } = this.#template;
     if (end > start) this.#isHeld = false;
-    this.#options.call.noteText(event.data, start, end);
+    const { call } = this.#options;
+    call.noteText(event.data, start, end);
+    if (this.#masked === undefined)
+      call.collector?.add(channel, event.data.toString("latin1", start, end));
     this.#pass(this.#masked?.rewriteText(event, { channel, start, end }) ?? event.raw);
   }
 
@@ -171,6 +180,7 @@ export class StreamAnswer implements ContentFilter {
   #onAnswer(scanner: JsonScanner, event: StreamEvent): void {
     const { call } = this.#options;
     call.readAnswer(scanner);
+    call.collector?.readEvent(scanner, this.#masked === undefined);
     const kind: EventKind = readEventKind(call.request.shape, scanner);
     if (kind === "content" && call.hidesUsage && isUsageEvent(scanner)) return;
     if (kind === "last") this.#passRest();
@@ -258,6 +268,7 @@ export class StreamAnswer implements ContentFilter {
       this.#fallBack(() => this.#fail(code, detail));
       return;
     }
+    this.#options.call.collector?.giveUp();
     const error = new PlatformError(code, detail);
     onFault(error);
     if (this.#output === undefined) {
@@ -294,6 +305,7 @@ export class StreamAnswer implements ContentFilter {
     this.#flush();
     this.#isOver = true;
     call.settle("answered");
+    call.collector?.complete();
     const output = this.#output!;
     if (sendsTrailers) output.end([[TOKEN_COST_FIELD, call.costText]]);
     else output.end();

@@ -28,19 +28,30 @@ export interface TextPlace {
   readonly end: number;
 }
 
+/** Options of {@link MaskedEvents}. */
+export interface MaskedEventsOptions {
+  readonly shape: AiShape;
+  readonly search: PiiSearch;
+  readonly placeholders: Placeholders;
+  /** Receives the texts with all placeholders, also those whose values come back. */
+  readonly collect?: (channel: string, text: string) => void;
+}
+
 /** The events of one stream. */
 export class MaskedEvents {
   readonly #shape: AiShape;
   readonly #search: PiiSearch;
   readonly #placeholders: Placeholders;
+  readonly #collect: MaskedEventsOptions["collect"];
   readonly #channels = new Map<string, Channel>();
   /** Something else than a text of a delta was replaced in the last event. */
   hasEdits = false;
 
-  constructor(shape: AiShape, search: PiiSearch, placeholders: Placeholders) {
+  constructor({ shape, search, placeholders, collect }: MaskedEventsOptions) {
     this.#shape = shape;
     this.#search = search;
     this.#placeholders = placeholders;
+    this.#collect = collect;
   }
 
   /** The bytes that leave for an event, whose data is in `scanner`: before it the rest of texts that it ends. */
@@ -105,6 +116,7 @@ export class MaskedEvents {
       placeholders: this.#placeholders,
       encode: isReversible ? encode : undefined,
       heldMax: HELD_CHARACTERS_MAX,
+      ...(this.#collect && { collect: (masked) => this.#collect!(channel, masked) }),
     });
     const created: Channel = { text, event, places: [] };
     this.#channels.set(channel, created);

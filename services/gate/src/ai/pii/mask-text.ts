@@ -43,6 +43,8 @@ export interface MaskedTextOptions {
   readonly encode: ((value: string) => string) | undefined;
   /** Longest text that is held. */
   readonly heldMax: number;
+  /** Receives what leaves, with all placeholders. */
+  readonly collect?: (masked: string) => void;
 }
 
 /**
@@ -88,7 +90,7 @@ export class MaskedText {
     if (findOpenSecret(text, start) && this.#options.search.kinds.has("secret")) {
       this.#dropping = "key";
       const before = this.#mask(text.slice(0, start));
-      return before + this.#options.placeholders.takeUnknown("SECRET");
+      return before + this.#takeSecret();
     }
     const cut = text.length - heldMax;
     this.#held = text.slice(cut);
@@ -105,7 +107,7 @@ export class MaskedText {
 
   #mask(text: string): string {
     if (text === "") return "";
-    const { search, placeholders, encode } = this.#options;
+    const { search, placeholders, encode, collect } = this.#options;
     const context = this.#context;
     this.#context = (context + text).slice(-CONTEXT_CHARACTERS);
     const whole = context + text;
@@ -114,11 +116,20 @@ export class MaskedText {
     for (const { start, end, name } of findEntities(whole, search)) {
       // An entity of the context has left already, as a placeholder.
       if (start < from) continue;
-      masked += this.#restore(whole.slice(from, start), encode);
-      masked += placeholders.take(name, whole.slice(start, end));
+      const placeholder = placeholders.take(name, whole.slice(start, end));
+      collect?.(whole.slice(from, start) + placeholder);
+      masked += this.#restore(whole.slice(from, start), encode) + placeholder;
       from = end;
     }
+    collect?.(whole.slice(from));
     return masked + this.#restore(whole.slice(from), encode);
+  }
+
+  // The beginning of a secret that is longer than what is held.
+  #takeSecret(): string {
+    const placeholder = this.#options.placeholders.takeUnknown("SECRET");
+    this.#options.collect?.(placeholder);
+    return placeholder;
   }
 
   #restore(text: string, encode: ((value: string) => string) | undefined): string {
@@ -160,7 +171,7 @@ export class MaskedText {
     this.#dropping = "pem";
     this.#held = text.slice(-PEM_LINE_MAX);
     const before = this.#mask(text.slice(0, start));
-    return before + this.#options.placeholders.takeUnknown("SECRET");
+    return before + this.#takeSecret();
   }
 
   #findHeld(text: string): number {

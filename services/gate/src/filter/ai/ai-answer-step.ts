@@ -85,6 +85,8 @@ class AiAnswerStep implements Step {
       });
       return [new DeferredFilter(held)];
     }
+    // It is the answer of neither model.
+    if (isUnsure) answer.call.collector = undefined;
     const headers = [...draft.headers];
     const filters = this.#meter({
       ...answer,

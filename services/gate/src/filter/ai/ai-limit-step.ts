@@ -6,6 +6,7 @@ import { ModelRoute } from "../../ai/route/model-route.ts";
 import type { CompiledRoute, GateExchange, Step } from "../../exchange/exchange.ts";
 import type { AiSpec, RouteSpec } from "../../shared-state/index.ts";
 import type { StepParts } from "../step-parts.ts";
+import { findTenant } from "./find-tenant.ts";
 
 /** Limits the requests of an AI route. */
 export function createAiLimitStep({ steps }: RouteSpec, parts: StepParts): Step | undefined {
@@ -40,9 +41,4 @@ class AiLimitStep implements Step {
     if (models instanceof ModelRoute) models.reserve = reserve;
     return true;
   }
-}
-
-/** The tenant that a request belongs to: that of its token, or of its API key. */
-function findTenant({ userData: { caller, apiKey } }: GateExchange): string | undefined {
-  return (caller.kind === "user" ? caller.claims.tenant : undefined) ?? apiKey?.tenant;
 }

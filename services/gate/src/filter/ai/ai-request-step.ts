@@ -114,6 +114,8 @@ class AiRequestStep implements Step {
     await this.#guard(exchange, call, scanner);
     const masked = pii === undefined ? [] : await maskRequest(scanner, pii);
     if (exchange.sequence !== sequence || exchange.aborted) return false;
+    if (this.#spec.cache !== undefined)
+      call.prompt = rescan(kind, { request, body, tree: scanner, masked });
     const edits = call.hidesUsage ? [...masked, requestUsage(scanner)] : masked;
     const composeBody = (model: string): Buffer =>
       editBody(body, [...edits, setModel(scanner, model)]);
@@ -260,4 +262,16 @@ function readWholeBody(exchange: GateExchange, { spec }: CompiledRoute): Buffer 
     // A request whose client has disconnected ends here.
   });
   return now ?? promise;
+}
+
+/** A request whose personal data has been replaced, as it reads now. */
+function rescan(
+  kind: AiKind,
+  options: { request: AiRequest; body: Buffer; tree: JsonScanner; masked: readonly BodyEdit[] },
+): NonNullable<ModelCall["prompt"]> {
+  const { request, body, tree, masked } = options;
+  if (masked.length === 0) return { request, tree };
+  const scanner = new JsonScanner();
+  scanner.scan(editBody(body, masked));
+  return { request: readAiRequest(kind, scanner), tree: scanner };
 }
