@@ -14,6 +14,18 @@ export async function main(): Promise<void> {
     validate: async (loaded) => print(await describeConfiguration(checkLoaded(loaded))),
     "overlay show": async ({ options }) => print(await describeOverlay(options.config)),
     "overlay clear": async ({ options }) => print(await clearOverlay(options.config)),
+    "certificates list": async ({ options }) => {
+      const { listCertificates } = await import("./certificate-commands/command.ts");
+      await listCertificates(options, print);
+    },
+    "certificates renew": async ({ positionals: [name = ""], options }) => {
+      const { renewCertificate } = await import("./certificate-commands/command.ts");
+      await renewCertificate(name, options, print);
+    },
+    "certificates revoke": async ({ positionals: [name = ""], options }) => {
+      const { revokeCertificate } = await import("./certificate-commands/command.ts");
+      await revokeCertificate(name, options, print);
+    },
     dashboard: async ({ options }) => {
       const { runDashboard } = await import("./dashboard/command.ts");
       return await runDashboard(options, process.stdout, printError);

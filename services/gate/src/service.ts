@@ -56,6 +56,7 @@ export async function startGate(options: GateOptions): Promise<void> {
   traffic.pools.setReadiness(true, {});
   showReadiness(base, traffic, access, api);
   followFiles(base, traffic);
+  base.automatic?.start(traffic.controller, lifecycle);
   reportListeners(listeners, config, lifecycle);
   reportConsole(lifecycle, front);
 }
@@ -77,13 +78,14 @@ function drainWorkers({ lifecycle, listeners, log }: Base, { pools }: Traffic): 
 }
 
 function showReadiness(
-  { lifecycle, folder }: Base,
+  { lifecycle, folder, automatic }: Base,
   { pools, middleware }: Traffic,
   { revocations, sharedAccess }: Access,
   { registry, health, certificateHealth }: GateApi,
 ): void {
   const sources = revocations === undefined ? [] : [revocations.follower];
-  reportSources([...sources, sharedAccess, middleware, certificateHealth], {
+  const certificates = automatic === undefined ? [] : [automatic.manager];
+  reportSources([...sources, sharedAccess, middleware, certificateHealth, ...certificates], {
     registry,
     health,
     lifecycle,

@@ -81,6 +81,8 @@ export interface ServerTls {
    * the handshake. Undefined when the server is created: there will be none. Bun lacks it.
    */
   challenges?: ReadonlyMap<string, TlsIdentity>;
+  /** Called with the lower-case name of a handshake that is refused because no certificate fits. */
+  onUnknownName?: (name: string) => void;
   /** mTLS: `require` refuses clients without a certificate signed by `ca`, `request` accepts them without identity. Fixed when the server is created. */
   clientCertificates?: { mode: "request" | "require"; ca: string | Buffer };
   minVersion?: NonNullable<TLSSocketOptions["minVersion"]>;

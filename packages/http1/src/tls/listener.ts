@@ -21,6 +21,7 @@ interface Certificates {
   readonly names: ReadonlyMap<string, SecureContext>;
   readonly challenges: ReadonlyMap<string, SecureContext>;
   /** Contexts by identity, which the next load uses for the same objects. */
+  readonly onUnknownName: ServerTls["onUnknownName"];
   readonly contexts: WeakMap<TlsIdentity, SecureContext>;
   readonly minVersion: ServerTls["minVersion"];
   readonly ca: string | Buffer | undefined;
@@ -128,11 +129,14 @@ export class TlsListener {
       isObject(socket) && this.#challenged.has(socket)
         ? (this.#certificates.challenges.get(name.toLowerCase()) ?? null)
         : findContext(this.#certificates, name);
-    const refuse = (socket: unknown): void => this.#sendAlert(socket);
+    const refuse = (socket: unknown, name: string): void => {
+      this.#sendAlert(socket);
+      this.#certificates.onUnknownName?.(name.toLowerCase());
+    };
     return function (this: unknown, name, done) {
       const context = find(name, this);
       if (context !== null) return done(null, context);
-      refuse(this);
+      refuse(this, name);
       done(new Error("no certificate for this server name"));
     };
   }
@@ -182,7 +186,8 @@ function loadCertificates(tls: ServerTls, before?: Certificates): Certificates {
   const names = loadAll(tls.names);
   const challenges = loadAll(tls.challenges);
   const fallback = tls.fallback === null ? null : load(tls.fallback);
-  return { fallback, names, challenges, contexts, minVersion, ca };
+  const { onUnknownName } = tls;
+  return { fallback, names, challenges, onUnknownName, contexts, minVersion, ca };
 }
 
 function loadContext(identity: TlsIdentity, tls: ServerTls): SecureContext {

@@ -9,6 +9,7 @@ export class FolderLock {
   readonly #folder: string;
   readonly #isEphemeral: boolean;
   #unlock: (() => void) | undefined;
+  #taking: Promise<void> | undefined;
 
   /** With `isEphemeral` nothing is written, and nothing is locked. */
   constructor(folder: string, isEphemeral: boolean) {
@@ -22,6 +23,12 @@ export class FolderLock {
    */
   async take(): Promise<void> {
     if (this.#isEphemeral || this.#unlock !== undefined) return;
+    // A second take in this process must not find the lock of the first one.
+    this.#taking ??= this.#take().finally(() => (this.#taking = undefined));
+    await this.#taking;
+  }
+
+  async #take(): Promise<void> {
     try {
       await makeFolder(this.#folder);
       this.#unlock = lockFile(join(this.#folder, "lock"));

@@ -23,7 +23,7 @@ export interface Access {
 
 /** Loads the stored state and starts to follow revocations. */
 export async function openAccess(
-  { config, folder, lock, log, lifecycle }: Base,
+  { config, folder, lock, log, lifecycle, automatic }: Base,
   { controller, pools, metrics, middleware, ai }: Traffic,
 ): Promise<Access> {
   const clock = systemClock;
@@ -66,6 +66,7 @@ export async function openAccess(
     refreshSession: (client, sealed) => signIn.refresh(client, sealed),
     listGuests: () => middleware.list(),
     ...describeAiSources(ai),
+    onUnknownName: automatic && ((name) => automatic.noteUnknown(name)),
     onGuestFigures: (worker, figures) => middleware.figures.add(worker, figures),
     onRetired: (block) => metrics.retire(block),
   };

@@ -7,9 +7,11 @@ import type { GateConfig } from "../config/document.ts";
 import type { LoadedGate } from "../config/load.ts";
 import { getStateFolder } from "../config/state-folder.ts";
 import { type BuildGlobals, buildState, type GateState } from "../control/gate-state.ts";
+import type { RouteSet } from "../control/differ.ts";
 import { FollowedTokens } from "../control/followed-tokens.ts";
 import { buildGlobals } from "../control/globals.ts";
 import { ListenerCertificate } from "../control/listener-certificate.ts";
+import type { Overlay } from "../control/overlay.ts";
 import {
   createEphemeralOverlay,
   createOverlayFile,
@@ -26,6 +28,7 @@ import { listInternalRoutes, listMainRoutes } from "../http/internal-routes.ts";
 import { NetworkLists } from "../resolve/network-lists.ts";
 import type { GlobalSpec, InternalRoute } from "../shared-state/index.ts";
 import { type ClaimedListeners, claimListeners } from "../worker/claimed-listeners.ts";
+import { type AutomaticTls, openAutomaticTls } from "./automatic-tls.ts";
 import { warnOfDescriptorLimit } from "../worker/descriptors.ts";
 import { countSharing, countWorkers } from "../worker/worker-count.ts";
 
@@ -43,6 +46,8 @@ export interface Base {
   /** Address of the control thread. */
   readonly address: ControlAddress;
   readonly certificate: ListenerCertificate;
+  /** Undefined without automatic certificates. */
+  readonly automatic: AutomaticTls | undefined;
   readonly tokens: FollowedTokens;
   readonly networks: NetworkLists;
   /** Number of worker threads of the main listener. */
@@ -62,10 +67,7 @@ export async function openBase(
   log: Logger,
   lifecycle: Lifecycle,
 ): Promise<Base> {
-  const overlayPath = getOverlayPath(path);
-  const store = config.ephemeral
-    ? createEphemeralOverlay(overlayPath)
-    : createOverlayFile(overlayPath, (fault) => log.warn("overlay repaired", { fault }));
+  const store = openStore(config, path, log);
   const listeners = await claimListeners(config);
   const address = createControlAddress();
   lifecycle.onDrain("control address", () => removeControlAddress(address));
@@ -73,7 +75,9 @@ export async function openBase(
   const sharing = countSharing(config, workers);
   const descriptors = { limit: readDescriptorLimit(), workers: sharing };
   warnOfDescriptorLimit(config.max_connections, descriptors, log);
-  const certificate = new ListenerCertificate(log);
+  const folder = getStateFolder(config.data_dir, path);
+  const lock = new FolderLock(folder, config.ephemeral);
+  const { certificate, automatic } = await openCertificates(config, folder, lock, log);
   const tokens = new FollowedTokens((name, value) => lifecycle.followSecret(name, value));
   const context = {
     control: address,
@@ -81,6 +85,7 @@ export async function openBase(
     configPath: path,
     descriptors,
     certificate,
+    challenges: automatic && (() => automatic.listChallenges()),
     followToken: (name: string, value: string) => tokens.follow(name, value),
   };
   const sharedConsole = describeSharedConsole(config, address);
@@ -89,10 +94,11 @@ export async function openBase(
   const buildMain: BuildGlobals = (of, logs) =>
     buildGlobals(of, { ...context, console: sharedConsole, internalRoutes: mainRoutes }, logs);
   const networks = new NetworkLists();
-  const state = buildState(config, await store.read(), buildMain, networks);
+  const build = (overlay: Overlay, known?: RouteSet): GateState =>
+    buildState(config, overlay, buildMain, networks, known);
+  const state = buildFirst(build, await store.read(), automatic);
   await certificate.follow(config);
   const internalRoutes = listInternalRoutes("all");
-  const folder = getStateFolder(config.data_dir, path);
   const logs = { access: false, recording: false };
   const buildAdmin = (): GlobalSpec =>
     buildGlobals(config, { ...context, console: undefined, internalRoutes }, logs);
@@ -101,11 +107,12 @@ export async function openBase(
     log,
     lifecycle,
     folder,
-    lock: new FolderLock(folder, config.ephemeral),
+    lock,
     store,
     listeners,
     address,
     certificate,
+    automatic,
     tokens,
     networks,
     workers,
@@ -114,4 +121,39 @@ export async function openBase(
     state,
     admin: isShared ? undefined : { globals: buildAdmin(), internalRoutes },
   };
+}
+
+async function openCertificates(
+  config: GateConfig,
+  folder: string,
+  lock: FolderLock,
+  log: Logger,
+): Promise<Pick<Base, "certificate" | "automatic">> {
+  const certificate = new ListenerCertificate(log);
+  const automatic = await openAutomaticTls({ config, folder, lock: () => lock.take(), log });
+  if (automatic !== undefined) certificate.addProvider("acme", automatic.manager);
+  return { certificate, automatic };
+}
+
+/** The names of automatic certificates come from the routes, and the certificates from the names. */
+function buildFirst(
+  build: (overlay: Overlay, known?: RouteSet) => GateState,
+  overlay: Overlay,
+  automatic: AutomaticTls | undefined,
+): GateState {
+  const state = build(overlay);
+  if (automatic === undefined) return state;
+  automatic.begin(state);
+  return build(overlay, state.resolved);
+}
+
+function openStore(
+  { ephemeral: isEphemeral }: GateConfig,
+  path: string,
+  log: Logger,
+): OverlayStore {
+  const overlayPath = getOverlayPath(path);
+  return isEphemeral
+    ? createEphemeralOverlay(overlayPath)
+    : createOverlayFile(overlayPath, (fault) => log.warn("overlay repaired", { fault }));
 }

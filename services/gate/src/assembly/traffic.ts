@@ -35,12 +35,12 @@ export async function openTraffic(
   const { cache, links, planner, targets, readSharedMs, active } = tables;
   const first = planner.plan(diffRoutes(new Map(), state.resolved));
   first.commit();
-  const { admin, workers } = base;
+  const { admin } = base;
   const pools = new WorkerPools({
     entry: workerEntry,
     shared: tables.buffers,
     log,
-    main: { address: listeners.main, workers, globals: state.globals, routes: first.upsert },
+    main: { ...describeMain(base), routes: first.upsert },
     admin: admin && listeners.admin && { address: listeners.admin, ...admin },
   });
   const middleware: MiddlewareStore = new MiddlewareStore({
@@ -83,6 +83,11 @@ export async function openTraffic(
   });
   lifecycle.onDrain("health checks", () => checks.stop());
   return { tables, pools, controller, canaries, checks, metrics, middleware, ai };
+}
+
+function describeMain({ listeners, workers, state }: Base) {
+  const { main: address, plain: plainAddress } = listeners;
+  return { address, plainAddress, workers, globals: state.globals };
 }
 
 function createController(

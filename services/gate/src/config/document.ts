@@ -22,8 +22,10 @@ import {
   makeRouteKey,
 } from "../shared-state/index.ts";
 import { accessKeys } from "./access-keys.ts";
+import { acmeKeys } from "./acme-keys.ts";
 import { aiKeys } from "./ai-keys.ts";
 import { bound } from "./bound.ts";
+import { certificateOptions, revokeOptions } from "./certificate-options.ts";
 import { consoleKeys } from "./console-keys.ts";
 import { edgeKeys } from "./edge-keys.ts";
 import { middlewareKeys } from "./middleware-keys.ts";
@@ -104,6 +106,7 @@ const listening = {
   }),
   ...createTlsKeys("gate", "With it the listener accepts TLS only."),
   ...edgeKeys,
+  ...acmeKeys,
   trusted_proxies: key(unsetOr(z.array(networkSchema()).max(TRUSTED_PROXIES_MAX).default([])), {
     description: "Addresses and CIDR ranges whose forwarding headers are trusted.",
   }),
@@ -357,6 +360,23 @@ export const gateDefinition = defineConfig({
       options: overlayOptions,
       standalone: true,
     },
+    "certificates list": {
+      summary: "List the certificates of a running gateway, and names without one.",
+      options: certificateOptions,
+      standalone: true,
+    },
+    "certificates renew": {
+      summary: "Obtain a new automatic certificate of a name now.",
+      arguments: ["name"],
+      options: certificateOptions,
+      standalone: true,
+    },
+    "certificates revoke": {
+      summary: "Revoke the automatic certificate of a name, and obtain a new one.",
+      arguments: ["name"],
+      options: revokeOptions,
+      standalone: true,
+    },
     dashboard: {
       summary:
         "Show requests, latency, circuits and cache hits of a running gateway in the terminal.",
@@ -407,9 +427,9 @@ export type GateConfig = Omit<ConfigOf<typeof gateDefinition.keys>, "routes"> & 
 };
 
 /** True if the listener accepts TLS only. */
-export function usesTls({
-  tls_cert: cert,
-  certificates,
-}: Pick<GateConfig, "tls_cert" | "certificates">): boolean {
-  return cert !== undefined || certificates.length > 0;
+export function usesTls(
+  config: Pick<GateConfig, "tls_cert" | "certificates" | "auto_tls">,
+): boolean {
+  const { tls_cert: cert, certificates, auto_tls: isAutomatic } = config;
+  return cert !== undefined || certificates.length > 0 || isAutomatic;
 }

@@ -112,10 +112,17 @@ export const ROUTE_FIELDS = {
  */
 export const GLOBAL_KEYS = {
   access_log_path: "file",
+  acme_ca: "file",
+  acme_directory_url: "address",
+  acme_eab_hmac_key: "nothing",
+  acme_eab_kid: "nothing",
+  acme_email: "nothing",
+  acme_profile: "nothing",
   addr: "address",
   ai_prices: "file",
   admin_addr: "address",
   auth_token: "nothing",
+  auto_tls_ask_url: "address",
   auto_tls_domain: "nothing",
   certificates: "file",
   cluster: "nothing",

@@ -7,8 +7,9 @@ import {
   type LoadedCommand,
   loadConfig,
 } from "@platform/kernel/config";
-import { type GateConfig, gateDefinition } from "./document.ts";
+import { type GateConfig, gateDefinition, usesTls } from "./document.ts";
 import { getStateFolder } from "./state-folder.ts";
+import { NOT_AVAILABLE_YET } from "./value.ts";
 
 /** Sources of the configuration. */
 export interface GateSources {
@@ -32,7 +33,11 @@ export function checkLoaded(loaded: Loaded): LoadedGate {
   const given = loaded.config as GateConfig;
   const file: ConfigFile | undefined = loaded.file;
   const path = file?.path ?? "config.json";
-  const config = { ...given, files_roots: given.files_roots ?? [join(dirname(path), "public")] };
+  const config = {
+    ...given,
+    ...chooseAddresses(given, loaded.sources.get("addr") === "default"),
+    files_roots: given.files_roots ?? [join(dirname(path), "public")],
+  };
   const locate = (name: string): string => {
     const source = loaded.sources.get(name);
     return source === undefined || source === "default" ? path : source;
@@ -52,6 +57,18 @@ export function reloadConfig(sources: GateSources, before: LoadedGate): LoadedGa
     throw new ConfigError([{ source: next.path, path: "", message }]);
   }
   return next;
+}
+
+/** With automatic certificates the gateway listens on the ports of the web. */
+function chooseAddresses(
+  { auto_tls: isAutomatic, addr, http_addr: plain }: GateConfig,
+  isDefault: boolean,
+): Pick<GateConfig, "addr" | "http_addr"> {
+  if (!isAutomatic) return { addr, http_addr: plain };
+  return {
+    addr: isDefault ? { host: undefined, port: 443 } : addr,
+    http_addr: plain ?? { host: undefined, port: 80 },
+  };
 }
 
 /** Routes of users must not publish the gateway's own files. */
@@ -82,6 +99,7 @@ function checkTogether(config: GateConfig, locate: (key: string) => string): voi
   if (config.tls_key !== undefined && config.tls_cert === undefined) {
     complain("tls_cert", "tls_key", "is required: tls_cert and tls_key must be set together");
   }
+  checkAutomaticTls(config, complain);
   if (config.jwks_url !== undefined) {
     const why = "is required with jwks_url: tokens for other services must be rejected";
     if (config.jwt_issuer === undefined) complain("jwt_issuer", "jwks_url", why);
@@ -93,4 +111,28 @@ function checkTogether(config: GateConfig, locate: (key: string) => string): voi
       if (config[key] === undefined) complain(key, "revocations_url", why);
   }
   if (problems.length > 0) throw new ConfigError(problems);
+}
+
+function checkAutomaticTls(
+  config: GateConfig,
+  complain: (path: string, near: string, message: string) => void,
+): void {
+  if (config.http_addr !== undefined && !usesTls(config)) {
+    complain("http_addr", "http_addr", "requires auto_tls, tls_cert or certificates");
+  }
+  const { acme_eab_kid: kid, acme_eab_hmac_key: hmacKey } = config;
+  if ((kid === undefined) !== (hmacKey === undefined)) {
+    const missing = kid === undefined ? "acme_eab_kid" : "acme_eab_hmac_key";
+    const given = kid === undefined ? "acme_eab_hmac_key" : "acme_eab_kid";
+    complain(missing, given, "is required: acme_eab_kid and acme_eab_hmac_key belong together");
+  }
+  for (const [index, name] of config.auto_tls_domain.entries()) {
+    if (!name.startsWith("*.")) continue;
+    const path = `auto_tls_domain[${index}]`;
+    complain(
+      path,
+      "auto_tls_domain",
+      `"${name}" requires a DNS challenge, which is ${NOT_AVAILABLE_YET}`,
+    );
+  }
 }

@@ -5,9 +5,6 @@ import { later, text } from "./value.ts";
 
 /** Keys that are refused by name rather than ignored. */
 export const unbuiltKeys = {
-  http_addr: unbuilt(text(), "Address of the plain HTTP listener when automatic TLS is on."),
-  auto_tls: unbuilt(z.boolean(), "Certificates through ACME.", "PLATFORM_AUTO_TLS"),
-  auto_tls_domain: unbuilt(text(), "Domain of the certificate.", "PLATFORM_AUTO_TLS_DOMAIN"),
   config_store_bucket: unbuilt(
     text(),
     "Bucket that holds the configuration.",

@@ -8,8 +8,10 @@ import {
   type GuestLimits,
   type InternalRoute,
   type JwtSpec,
+  type TlsSpec,
   describeTokens,
 } from "../shared-state/index.ts";
+import type { PendingChallenges } from "../acme/challenge-board.ts";
 import { readPrices } from "../resolve/resolve-ai.ts";
 import { Confinement } from "../resolve/confinement.ts";
 import type { ListenerCertificate } from "./listener-certificate.ts";
@@ -30,6 +32,8 @@ export interface GlobalsContext {
   configPath: string;
   descriptors: DescriptorShare;
   certificate: Pick<ListenerCertificate, "read">;
+  /** Challenges of automatic certificates that are pending; undefined without such certificates. */
+  challenges?: (() => PendingChallenges) | undefined;
   /** Follows the replacements of a token of the configuration, by its name in `credentials.env`. */
   followToken: (name: string, value: string) => LiveSecret;
 }
@@ -51,6 +55,7 @@ export function buildGlobals(
 ): GlobalSpec {
   const jwt = buildJwt(config);
   const tls = context.certificate.read(config);
+  const challenges = context.challenges?.();
   const aiPrices = readPrices(config.ai_prices);
   return {
     serviceVersion: GATE_VERSION,
@@ -63,7 +68,7 @@ export function buildGlobals(
     trustedProxies: config.trusted_proxies,
     internalRoutes: context.internalRoutes,
     control: { socketPath: context.control.socketPath, secret: context.control.secret },
-    ...(tls === undefined ? {} : { tls }),
+    ...describeTls(tls, challenges, config.auto_tls_ask_url !== undefined),
     limits: {
       ...planConnections(config.max_connections, context.descriptors),
       ...(config.max_connections_per_address === undefined
@@ -91,6 +96,20 @@ export function buildGlobals(
     ...describeLogs(config, context, logs),
     ...(config.limits_redis_url === undefined ? {} : { limitsRedisUrl: config.limits_redis_url }),
     ...(config.otlp_endpoint === undefined ? {} : { otlpEndpoint: config.otlp_endpoint }),
+  };
+}
+
+function describeTls(
+  tls: TlsSpec | undefined,
+  challenges: PendingChallenges | undefined,
+  reportsUnknown: boolean,
+): Pick<GlobalSpec, "tls" | "challengeTokens"> {
+  if (tls === undefined) return {};
+  if (challenges === undefined) return { tls };
+  const { certificates, tokens } = challenges;
+  return {
+    tls: { ...tls, challenges: certificates, reportsUnknown },
+    challengeTokens: tokens,
   };
 }
 

@@ -86,7 +86,7 @@ export class ListenerCertificate {
     const fallback = config.tls_cert === undefined ? undefined : read[0];
     // A certificate of its own for a name is used rather than the fallback.
     const contexts = fallback === undefined ? read : [...read.slice(1), fallback];
-    for (const { list } of this.#providers.values()) contexts.push(...list());
+    for (const provider of this.#providers.values()) contexts.push(...provider.list());
     const distinct = this.#dropSharedNames(contexts, fallback);
     return { ...(fallback === undefined ? {} : { fallback }), contexts: distinct };
   }

@@ -5,6 +5,7 @@ import { MetricRegistry } from "@platform/kernel/metrics";
 import type { RouteSeries } from "../telemetry/route-series.ts";
 import type { OidcSignIn } from "../sign-in/oidc-sign-in.ts";
 import type { MetricsStream } from "../telemetry/metrics-stream.ts";
+import type { CertificateManager } from "../acme/certificate-manager.ts";
 import type { AccessControl } from "../access/access-control.ts";
 import type { AiBudgets } from "../control/ai-budgets.ts";
 import type { AiFigures } from "../control/ai-figures.ts";
@@ -37,6 +38,8 @@ export type GateApiOptions = RoutesApiOptions & {
   series: RouteSeries;
   access: AccessControl;
   certificates: Certificates;
+  /** Undefined without automatic certificates. */
+  automatic: { readonly manager: CertificateManager } | undefined;
   signIn: OidcSignIn;
   middleware: MiddlewareStore;
   ai: { readonly figures: AiFigures; readonly ledger: AiLedger; readonly budgets: AiBudgets };
@@ -74,7 +77,11 @@ export function createGateApi(options: GateApiOptions): Api {
       ...createUpstreamRoutes(options),
       ...createRouteSeriesRoutes(options.planner, options.series),
       ...createAccessLogRoutes(controller),
-      ...createCertificateRoutes(options.certificates, clock),
+      ...createCertificateRoutes({
+        certificates: options.certificates,
+        automatic: options.automatic?.manager,
+        clock,
+      }),
       ...createCanaryRoutes(options),
       ...createApiKeyRoutes(options.access),
       ...createMiddlewareRoutes(options.middleware),

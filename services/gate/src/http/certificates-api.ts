@@ -1,9 +1,12 @@
-// GET /api/v1/admin/certificates, and certificates that need attention.
+// /api/v1/admin/certificates: list, renewal, revocation, and certificates that need attention.
 import type { Condition } from "@platform/kernel/feeds";
+import { PlatformError } from "@platform/kernel/errors";
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
 import type { Clock } from "@platform/kernel/time";
 import { z } from "zod";
+import { type CertificateManager, REVOCATION_REASONS } from "../acme/certificate-manager.ts";
 import type { Certificates, CertificateView } from "../control/certificates.ts";
+import { readJsonBody } from "./json-body.ts";
 
 const nullable = z.string().nullable();
 
@@ -41,8 +44,33 @@ const certificateSchema = z.object({
   detail: z.string().optional(),
 });
 
-export function createCertificateRoutes(certificates: Certificates, clock: Clock): ApiRoute[] {
+const automaticSchema = z.object({
+  name: z.string(),
+  not_after: nullable.meta({ description: "null without a certificate" }),
+  fingerprint_sha256: nullable,
+  renew_at: nullable,
+  last_error: nullable.meta({ description: "fault of the last order" }),
+  is_ordering: z.boolean(),
+});
+
+const revocationSchema = z.strictObject({
+  reason: z
+    .enum(Object.keys(REVOCATION_REASONS) as (keyof typeof REVOCATION_REASONS)[])
+    .default("unspecified"),
+});
+
+/** Options of {@link createCertificateRoutes}. */
+interface CertificateRoutesOptions {
+  certificates: Certificates;
+  /** Undefined without automatic certificates. */
+  automatic: CertificateManager | undefined;
+  clock: Clock;
+}
+
+export function createCertificateRoutes(options: CertificateRoutesOptions): ApiRoute[] {
+  const { certificates, automatic, clock } = options;
   return [
+    ...createRenewalRoutes(automatic),
     defineRoute({
       method: "GET",
       path: "/api/v1/admin/certificates",
@@ -50,8 +78,60 @@ export function createCertificateRoutes(certificates: Certificates, clock: Clock
       summary: "Certificates in use: of the listener, for upstreams, and authorities of routes",
       description:
         "At most 1 000. A replaced file of the listener is used within two seconds, one of a route after a reload of the configuration.",
-      answer: z.object({ items: z.array(certificateSchema) }),
-      handle: () => ({ items: certificates.list(clock.now()) }),
+      answer: z.object({
+        items: z.array(certificateSchema),
+        automatic: z.array(automaticSchema).meta({
+          description: "names with automatic certificates, also those that have none yet",
+        }),
+      }),
+      handle: () => ({
+        items: certificates.list(clock.now()),
+        automatic: automatic?.listNames() ?? [],
+      }),
+    }),
+  ];
+}
+
+function createRenewalRoutes(automatic: CertificateManager | undefined): ApiRoute[] {
+  const requireAutomatic = (): CertificateManager => {
+    if (automatic !== undefined) return automatic;
+    throw new PlatformError("not_found", "there are no automatic certificates: auto_tls is off");
+  };
+  const params = z.object({ name: z.string().max(260) });
+  const problems = { 404: "The name has no automatic certificate" };
+  return [
+    defineRoute({
+      method: "POST",
+      path: "/api/v1/admin/certificates/{name}/renew",
+      tag: "Operation",
+      summary: "Obtain a new automatic certificate of a name now",
+      description: "The order runs in the background; `automatic` of the list shows its outcome.",
+      params,
+      status: 202,
+      answer: z.object({ name: z.string() }),
+      problems,
+      handle: ({ params: { name } }) => {
+        requireAutomatic().renew(name);
+        return { name };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/api/v1/admin/certificates/{name}/revoke",
+      tag: "Operation",
+      summary: "Revoke the automatic certificate of a name, and obtain a new one",
+      description: "The revoked one stays in use until the new one is there.",
+      params,
+      bodyKind: "bytes",
+      bodyBytesMax: 4_096,
+      answer: z.object({ name: z.string() }),
+      problems: { ...problems, 400: "The reason is unknown", 502: "The authority refuses" },
+      handle: async (exchange) => {
+        const { name } = exchange.params;
+        const { reason } = readJsonBody(exchange.body, exchange.headers, revocationSchema);
+        await requireAutomatic().revoke(name, reason);
+        return { name };
+      },
     }),
   ];
 }

@@ -41,6 +41,7 @@ const VERSIONED_BELOW: readonly string[] = [
   "admin/middleware/",
   "admin/api-keys/",
   "admin/canary/",
+  "admin/certificates/",
 ];
 
 const SIGN_IN: InternalRoute = { path: SIGN_IN_PATH, match: "below", access: "public" };

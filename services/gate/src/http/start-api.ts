@@ -30,7 +30,15 @@ const SERIES_SAMPLE_MS = 1000;
 /** Options of {@link startApi}. */
 export type StartApiOptions = Pick<
   GateApiOptions,
-  "access" | "ai" | "cache" | "controller" | "metrics" | "middleware" | "planner" | "signIn"
+  | "access"
+  | "ai"
+  | "automatic"
+  | "cache"
+  | "controller"
+  | "metrics"
+  | "middleware"
+  | "planner"
+  | "signIn"
 > & {
   config: GateConfig;
   log: Logger;

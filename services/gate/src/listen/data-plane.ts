@@ -39,7 +39,9 @@ import type { ActiveConfig } from "../request/active-config.ts";
 import { createResilienceOptions, createStepParts } from "./step-parts.ts";
 import { RevokedStreams } from "./revoked-streams.ts";
 import { describeBounds, ListenerTls } from "./listener-settings.ts";
+import { PlainListener } from "./plain-listener.ts";
 import { createSpanExporter } from "./span-exporter.ts";
+import { UnknownNames } from "./unknown-names.ts";
 import { type OpenedLogs, WorkerLogs } from "./worker-logs.ts";
 import { waitAtMost } from "./wait-at-most.ts";
 import { Probes } from "../request/probes.ts";
@@ -65,7 +67,7 @@ const TICK_MS = 1_000;
 /** The data plane of one worker thread. */
 export class DataPlane {
   #ticketKeys: Uint8Array | undefined;
-  readonly #tls = new ListenerTls();
+  readonly #tls: ListenerTls;
   readonly #options: DataPlaneOptions;
   readonly #engine: Engine;
   readonly #block: MetricBlock;
@@ -84,6 +86,7 @@ export class DataPlane {
   readonly #ticker: RepeatingTimer;
   #config: ActiveConfig | undefined;
   #server: Server<RequestState> | undefined;
+  #plain: PlainListener | undefined;
   #changes: Promise<void> = Promise.resolve();
   #stagedRoutes: RouteSpec[] = [];
 
@@ -97,6 +100,7 @@ export class DataPlane {
     this.#options = options;
     this.#ticketKeys = init.ticketKeys;
     this.#engine = createEngine();
+    this.#tls = createListenerTls(options, this.#engine.now);
     this.#block = new MetricBlock(init.metrics);
     this.#resolver = new Resolver({
       ...RESOLVER_TIMES_DEFAULT,
@@ -231,7 +235,10 @@ export class DataPlane {
         },
         Math.max(0, deadlineMs - 1),
       );
-      await server.drain(deadlineMs, this.#config?.globals.limits.streamDrainMs);
+      await Promise.all([
+        server.drain(deadlineMs, this.#config?.globals.limits.streamDrainMs),
+        this.#plain?.drain(deadlineMs),
+      ]);
       clearTimeout(last);
     }
     await this.#ticker.stop();
@@ -312,6 +319,7 @@ export class DataPlane {
     this.#engine.outgoing.bytesMax = globals.limits.unsentBytesMax;
     this.#engine.upstreamsMax = globals.limits.upstreamsMax;
     this.#server?.setBounds(describeBounds(globals.limits));
+    this.#plain?.setBounds(describeBounds(globals.limits));
     if (globals.otlpEndpoint === before?.otlpEndpoint) return;
     void this.#recorder.spans?.shutdown(2_000);
     this.#recorder.spans = createSpanExporter(globals, this.#block);
@@ -352,6 +360,7 @@ export class DataPlane {
     const { host, port, reusePort } = this.#options.init.listen;
     try {
       await server.listen({ host, port, reusePort });
+      await this.#listenPlain(config, onError);
     } catch (error) {
       const { code = "", message } = error as NodeJS.ErrnoException;
       this.#options.send({ type: "listen-failed", code, message });
@@ -360,6 +369,19 @@ export class DataPlane {
     const address = server.address();
     const realPort = address !== null && "port" in address ? address.port : port;
     this.#options.send({ type: "listening", port: realPort });
+  }
+
+  async #listenPlain(config: ActiveConfig, onError: (error: unknown) => void): Promise<void> {
+    const { plainListen, listen } = this.#options.init;
+    if (plainListen === undefined) return;
+    this.#plain = new PlainListener({
+      engine: this.#engine,
+      tlsPort: listen.port,
+      readTokens: () => config.globals.challengeTokens ?? {},
+      bounds: describeBounds(config.globals.limits),
+      onError,
+    });
+    await this.#plain.listen(plainListen);
   }
 
   #cutExchanges(route: CompiledRoute): number {
@@ -390,6 +412,11 @@ export class DataPlane {
   ): void {
     this.#options.send({ type: "log", level, msg, fields });
   }
+}
+
+function createListenerTls({ send }: DataPlaneOptions, readNowMs: () => number): ListenerTls {
+  const unknown = new UnknownNames((name) => send({ type: "unknown-name", name }), readNowMs);
+  return new ListenerTls((name) => unknown.note(name));
 }
 
 function isSameControl(one: GlobalSpec, other: GlobalSpec): boolean {

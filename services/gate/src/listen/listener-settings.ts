@@ -28,11 +28,20 @@ export function describeBounds(limits: LimitsSpec): ServerBounds {
 /** Certificates of the listener for the engine, which loads only those that it does not have. */
 export class ListenerTls {
   #identities = new Map<string, TlsIdentity>();
+  readonly #onUnknownName: (name: string) => void;
+
+  /** `onUnknownName` is called if the settings ask for it. */
+  constructor(onUnknownName: (name: string) => void) {
+    this.#onUnknownName = onUnknownName;
+  }
 
   /** `ticketKeys` are those of all threads. */
-  describe({ fallback, contexts }: TlsSpec, ticketKeys: Uint8Array | undefined): ServerTls {
+  describe(
+    { fallback, contexts, challenges, reportsUnknown }: TlsSpec,
+    ticketKeys: Uint8Array | undefined,
+  ): ServerTls {
     const identities = new Map<string, TlsIdentity>();
-    const find = ({ certPem, keyPem }: TlsContextSpec): TlsIdentity => {
+    const find = ({ certPem, keyPem }: Pick<TlsContextSpec, "certPem" | "keyPem">): TlsIdentity => {
       const text = `${certPem}\n${keyPem}`;
       const identity = this.#identities.get(text) ?? { cert: certPem, key: keyPem };
       identities.set(text, identity);
@@ -46,6 +55,14 @@ export class ListenerTls {
       ...(ticketKeys === undefined ? {} : { ticketKeys }),
       fallback: fallback === undefined ? null : find(fallback),
       names: new Map(names),
+      ...(reportsUnknown === true ? { onUnknownName: this.#onUnknownName } : {}),
+      ...(challenges === undefined
+        ? {}
+        : {
+            challenges: new Map(
+              Object.entries(challenges).map(([name, pair]) => [name, find(pair)] as const),
+            ),
+          }),
     };
     this.#identities = identities;
     return described;

@@ -121,6 +121,8 @@ export interface GlobalSpec {
   control: { socketPath: string; secret: string };
   /** Absent if the listener does not use TLS; replaced without dropping connections. */
   tls?: TlsSpec;
+  /** Key authorizations of HTTP-01 challenges by token, for the plain listener (RFC 8555, section 8.3). */
+  challengeTokens?: Readonly<Record<string, string>>;
   limits: LimitsSpec;
   guests: GuestLimits;
   /** Prices of models; absent if there are none. */

@@ -29,6 +29,7 @@ export * from "./route-state.ts";
 export * from "./route-spec.ts";
 export * from "./shared-buffers.ts";
 export * from "./step-specs.ts";
+export * from "./server-name.ts";
 export * from "./slot-table.ts";
 export * from "./target-state.ts";
 export * from "./tls-spec.ts";

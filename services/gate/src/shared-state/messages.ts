@@ -22,6 +22,8 @@ export interface WorkerInit {
     /** False on platforms without `SO_REUSEPORT`, which have only one worker. */
     reusePort: boolean;
   };
+  /** The listener for plain HTTP; absent if there is none. */
+  plainListen?: WorkerInit["listen"];
   /** 48 bytes that encrypt the TLS session tickets of all threads. */
   ticketKeys?: Uint8Array;
   /** Files of the AI ledger: their folder, and a name of this thread that no other has had. */
@@ -106,6 +108,8 @@ export type FromWorker =
   /** All connections are closed, `cut` of them by the deadline. The worker can be terminated. */
   | { type: "drained"; cut: number }
   | { type: "reopened" }
+  /** No certificate fits the name of a handshake. */
+  | { type: "unknown-name"; name: string }
   /** Calls of guests since the previous such message. */
   | { type: "guest-figures"; figures: readonly GuestFigures[] }
   /** Settled requests to models since the previous such message. */

@@ -6,6 +6,8 @@ import { type BoundAddress, claimListenAddress } from "./listen-probe.ts";
 /** Addresses that no other gateway can take until they are released. */
 export interface ClaimedListeners {
   main: BoundAddress;
+  /** The listener for plain HTTP; undefined if there is none. */
+  plain: BoundAddress | undefined;
   /** Undefined if the main listener serves the admin API. */
   admin: BoundAddress | undefined;
   release: () => void;
@@ -18,11 +20,17 @@ export async function claimListeners(config: GateConfig): Promise<ClaimedListene
     config.admin_addr === undefined
       ? undefined
       : await claimListenAddress(config.admin_addr, "--admin-addr or PLATFORM_GATE_ADMIN_ADDR");
+  const plain =
+    config.http_addr === undefined
+      ? undefined
+      : await claimListenAddress(config.http_addr, "--http-addr or PLATFORM_GATE_HTTP_ADDR");
   return {
     main: main.address,
+    plain: plain?.address,
     admin: admin?.address,
     release: () => {
       main.release();
+      plain?.release();
       admin?.release();
     },
   };
@@ -30,11 +38,12 @@ export async function claimListeners(config: GateConfig): Promise<ClaimedListene
 
 /** Reports the listeners as started. */
 export function reportListeners(
-  { main, admin }: ClaimedListeners,
+  { main, plain, admin }: ClaimedListeners,
   config: GateConfig,
   lifecycle: Pick<Lifecycle, "reportListener">,
 ): void {
   const name = usesTls(config) ? "https" : "http";
   lifecycle.reportListener({ name, ...main });
+  if (plain !== undefined) lifecycle.reportListener({ name: "plain", ...plain });
   if (admin !== undefined) lifecycle.reportListener({ name: "admin", ...admin });
 }

@@ -1,6 +1,7 @@
 // Claims a port before workers share it: with SO_REUSEPORT, a second gateway would start silently.
 import { once } from "node:events";
 import { createServer } from "node:net";
+import { ConfigError } from "@platform/kernel/config";
 import { explainListenError } from "@platform/kernel/lifecycle";
 
 /** An address with its actual port. */
@@ -53,7 +54,19 @@ async function probeListenAddress(
       if (!isAddressFamilyError(error)) break;
     }
   }
+  if (readCode(failure) === "EACCES") throw explainMissingRight(address.port, remedy);
   throw await explainListenError(failure, address, remedy);
+}
+
+/** The configuration error of a port that only privileged programs may open. */
+function explainMissingRight(port: number, remedy: string): ConfigError {
+  const ways = [
+    `setcap cap_net_bind_service=+ep ${process.execPath}`,
+    "AmbientCapabilities=CAP_NET_BIND_SERVICE in the unit of systemd",
+    `another port with ${remedy}`,
+  ];
+  const message = `this user may not listen on port ${port}; allow it by ${ways.join(", or ")}`;
+  return new ConfigError([{ source: "configuration", path: "", message }]);
 }
 
 /**

@@ -68,6 +68,8 @@ export interface WorkerHandleOptions {
   onAiFigures?: ((figures: readonly AiFigures[]) => void) | undefined;
   questions?: QuestionSource | undefined;
   onGuestFigures?: ((worker: number, figures: readonly GuestFigures[]) => void) | undefined;
+  /** Receives the names of handshakes that no certificate fits. */
+  onUnknownName?: ((name: string) => void) | undefined;
   /** Called once with the reason when the thread has ended. */
   onGone: (handle: WorkerHandle, reason: string) => void;
 }
@@ -254,6 +256,9 @@ export class WorkerHandle {
         return;
       case "reopened":
         this.#reopening.shift()?.();
+        return;
+      case "unknown-name":
+        this.#options.onUnknownName?.(message.name);
         return;
       case "guest-figures":
         this.#options.onGuestFigures?.(this.index, message.figures);

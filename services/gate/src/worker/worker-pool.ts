@@ -32,7 +32,7 @@ const STEADY_MS = 30_000;
 export interface WorkerPoolOptions {
   entry: URL;
   /** Index in shared memory and listener of each thread. */
-  places: readonly { workerIndex: number; listen: WorkerInit["listen"] }[];
+  places: readonly Pick<WorkerInit, "workerIndex" | "listen" | "plainListen">[];
   shared: SharedBuffers;
   log: Logger;
   silentMs: number;
@@ -63,6 +63,8 @@ export interface WorkerSources {
   /** Files of the AI ledger of a new thread; `onLedgerEnded` is called with their name when it has ended. */
   openLedger: () => WorkerInit["ledger"];
   onLedgerEnded?: (instance: string) => void;
+  /** Receives the names of handshakes that no certificate fits. */
+  onUnknownName?: ((name: string) => void) | undefined;
   /** Receives the figures of middleware of one thread. */
   onGuestFigures?: (worker: number, figures: readonly GuestFigures[]) => void;
   /** Called with the metrics of a thread that has ended, to retain its totals. */
@@ -197,7 +199,8 @@ export class WorkerPool {
   #spawn(place: WorkerPoolOptions["places"][number]): void {
     const { listRevocations, listAccess, cookieKeys, readTicketKeys, refreshSession } =
       this.#sources!;
-    const { listGuests, listBudgets, onAiFigures, onGuestFigures, questions } = this.#sources!;
+    const { listGuests, listBudgets, onAiFigures, onGuestFigures, questions, onUnknownName } =
+      this.#sources!;
     const ledger = this.#sources!.openLedger();
     this.#ledgers.set(place.workerIndex, ledger.instance);
     const handle = new WorkerHandle({
@@ -215,6 +218,7 @@ export class WorkerPool {
       onAiFigures,
       onGuestFigures,
       questions,
+      onUnknownName,
       silentMs: this.#options.silentMs,
       stuckMs: this.#options.stuckMs,
       startMs: this.#options.startMs,

@@ -18,6 +18,8 @@ export interface WorkerPoolsOptions extends Omit<
   /** Address and number of the main listener's threads, which begin with these settings and routes. */
   main: {
     address: { host: string; port: number };
+    /** Address of the listener for plain HTTP, if there is one. */
+    plainAddress: { host: string; port: number } | undefined;
     workers: number;
     globals: GlobalSpec;
     routes: readonly RouteSpec[];
@@ -46,9 +48,15 @@ export class WorkerPools {
       stuckMs: WORKER_STUCK_MS,
       startMs: WORKER_START_MS,
     };
-    const { workers, address, globals, routes } = main;
-    const listen = { ...address, reusePort: workers > 1 };
-    const places = Array.from({ length: workers }, (_, workerIndex) => ({ workerIndex, listen }));
+    const { workers, address, plainAddress, globals, routes } = main;
+    const reusePort = workers > 1;
+    const listen = { ...address, reusePort };
+    const plain = plainAddress === undefined ? {} : { plainListen: { ...plainAddress, reusePort } };
+    const places = Array.from({ length: workers }, (_, workerIndex) => ({
+      workerIndex,
+      listen,
+      ...plain,
+    }));
     this.#main = new WorkerPool({ ...common, places }, globals, routes);
     if (admin !== undefined) {
       const place = { workerIndex: workers, listen: { ...admin.address, reusePort: false } };

@@ -208,10 +208,10 @@ test("environment and flags win over the file, in this order", () => {
   assert.equal(load(file, { PLATFORM_GATE_ADDR: ":2" }).addr.port, 2);
   assert.equal(load(file, { PLATFORM_GATE_ADDR: ":2" }, ["--addr", ":3"]).addr.port, 3);
   assert.equal(load(file, { PLATFORM_JWT_SECRET: "s" }).jwt_secret, "s");
-  assert.equal(load(file, { PLATFORM_AUTO_TLS: "false" }).auto_tls, undefined);
+  assert.equal(load(file, { PLATFORM_AUTO_TLS: "false" }).auto_tls, false);
 });
 
-for (const name of ["PLATFORM_AUTO_TLS", "PLATFORM_CONFIG_STORE_BUCKET", "PLATFORM_DISCOVERY"]) {
+for (const name of ["PLATFORM_CONFIG_STORE_BUCKET", "PLATFORM_DISCOVERY"]) {
   test(`${name} is refused as not available yet`, () => {
     assert.match(
       refuse("{}", { [name]: "true" }),

@@ -216,6 +216,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
     }),
     access,
     certificates,
+    automatic: undefined,
     signIn,
     middleware,
     readConsoleUrl: () => undefined,
@@ -589,11 +590,18 @@ test("the API serves every internal route except probes", async (context) => {
   assert.ok(font !== undefined);
   for (const { path, access, match } of listInternalRoutes("all")) {
     if (access === "probe") continue;
-    const isCanary = path.endsWith("/canary/");
-    const below = { "/canary/": "x/hold", "/oidc/": "login", "/fonts/": font };
+    const isAction = path.endsWith("/canary/") || path.endsWith("/certificates/");
+    const below = {
+      "/canary/": "x/hold",
+      "/certificates/": "x/renew",
+      "/oidc/": "login",
+      "/fonts/": font,
+    };
     const sample = path + (Object.entries(below).find(([end]) => path.endsWith(end))?.[1] ?? "x");
-    const answer = await call(isCanary ? "POST" : "GET", match === "below" ? sample : path);
-    const isKnown = /API key x does not exist|has the ID x/.test(String(answer.json?.detail));
+    const answer = await call(isAction ? "POST" : "GET", match === "below" ? sample : path);
+    const isKnown = /API key x does not exist|has the ID x|auto_tls is off/.test(
+      String(answer.json?.detail),
+    );
     assert.ok(answer.status !== 404 || isKnown, path);
   }
 });

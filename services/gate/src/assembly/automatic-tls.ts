@@ -1,0 +1,145 @@
+// Automatic certificates: account and certificates on disk, pending challenges, and the names that the routes have.
+import { readFileSync } from "node:fs";
+import { ConfigError } from "@platform/kernel/config";
+import type { Lifecycle } from "@platform/kernel/lifecycle";
+import type { Logger } from "@platform/kernel/log";
+import { every } from "@platform/kernel/time";
+import { AcmeFiles } from "../acme/acme-files.ts";
+import { AskedNames } from "../acme/asked-names.ts";
+import { type AcmeSettings, CertificateManager } from "../acme/certificate-manager.ts";
+import { ChallengeBoard, type PendingChallenges } from "../acme/challenge-board.ts";
+import { GATE_VERSION, type GateConfig } from "../config/document.ts";
+import type { Controller } from "../control/controller.ts";
+import type { GateState } from "../control/gate-state.ts";
+import { isServerName } from "../shared-state/index.ts";
+
+const NAMES_CHECK_MS = 1_000;
+
+/** Options of {@link openAutomaticTls}. */
+interface AutomaticTlsOptions {
+  config: GateConfig;
+  /** Folder of the gateway's state. */
+  folder: string;
+  lock: () => Promise<void>;
+  log: Logger;
+}
+
+/** Reads account and certificates; undefined without `auto_tls`. Throws if the account is damaged. */
+export async function openAutomaticTls(
+  options: AutomaticTlsOptions,
+): Promise<AutomaticTls | undefined> {
+  if (!options.config.auto_tls) return undefined;
+  const automatic = new AutomaticTls(options);
+  await automatic.manager.load();
+  return automatic;
+}
+
+/** Certificates of the configured names, of hosts of routes, and of names that were asked for. */
+export class AutomaticTls {
+  readonly manager: CertificateManager;
+  readonly #config: GateConfig;
+  readonly #board: ChallengeBoard;
+  readonly #asked: AskedNames | undefined;
+  #controller: Controller | undefined;
+  /** State whose names are set. */
+  #known: GateState | undefined;
+
+  constructor({ config, folder, lock, log }: AutomaticTlsOptions) {
+    this.#config = config;
+    const apply = async (): Promise<void> => this.#controller?.renewGlobals();
+    this.#board = new ChallengeBoard(apply, Date.now);
+    const settings = readSettings(config);
+    const { directoryUrl } = settings;
+    const isEphemeral = config.ephemeral;
+    this.manager = new CertificateManager({
+      settings,
+      files: new AcmeFiles({ folder, directoryUrl, isEphemeral, log, readNowMs: Date.now }),
+      userAgent: `platform-gate/${GATE_VERSION}`,
+      lock,
+      publish: (proof) => this.#board.add(proof),
+      onChanged: apply,
+      log,
+    });
+    const { auto_tls_ask_url: url } = config;
+    if (url === undefined) return;
+    this.#asked = new AskedNames({
+      url,
+      // They are set at the next look.
+      onAdded: () => (this.#known = undefined),
+      log,
+      readNowMs: Date.now,
+    });
+  }
+
+  /** Challenges that the workers answer. */
+  listChallenges(): PendingChallenges {
+    return this.#board.list();
+  }
+
+  /** Sets the names of the first state. Throws ConfigError if there are none. */
+  begin(state: GateState): void {
+    this.#asked?.adopt(this.manager.listAsked());
+    if (listNames(this.#config, state).length === 0 && this.#asked === undefined) {
+      const message =
+        "there is no name for a certificate: set auto_tls_domain, or `host` of routes";
+      throw new ConfigError([{ source: "configuration", path: "auto_tls", message }]);
+    }
+    this.#setNames(state);
+  }
+
+  /** Notes the name of a handshake that no certificate fits. */
+  noteUnknown(name: string): void {
+    void this.#asked?.note(name);
+  }
+
+  /** Starts orders; changes reach the workers through the controller. */
+  start(controller: Controller, lifecycle: Pick<Lifecycle, "onDrain">): void {
+    this.#controller = controller;
+    const follow = (): void => {
+      if (controller.state !== this.#known) this.#setNames(controller.state);
+    };
+    const names = every(NAMES_CHECK_MS, follow, () => undefined);
+    follow();
+    this.manager.start();
+    lifecycle.onDrain("automatic certificates", async () => {
+      await names.stop();
+      await this.manager.stop();
+    });
+  }
+
+  #setNames(state: GateState): void {
+    this.#known = state;
+    const names = listNames(this.#config, state).map((name) => ({ name, isAsked: false }));
+    const others = (this.#asked?.list() ?? []).map((name) => ({ name, isAsked: true }));
+    this.manager.setNames([...others, ...names]);
+  }
+}
+
+/** The configured names, or the hosts of the routes. */
+function listNames({ auto_tls_domain: domains }: GateConfig, { routes }: GateState): string[] {
+  if (domains.length > 0) return domains;
+  const hosts = [...routes.values()].flatMap(({ host }) => host ?? []);
+  return [...new Set(hosts)].filter((host) => isServerName(host) && host.includes("."));
+}
+
+function readSettings(config: GateConfig): AcmeSettings {
+  const { acme_eab_kid: kid, acme_eab_hmac_key: hmacKey } = config;
+  return {
+    directoryUrl: config.acme_directory_url,
+    ca: config.acme_ca === undefined ? undefined : readAuthorities(config.acme_ca),
+    email: config.acme_email,
+    binding: kid === undefined || hmacKey === undefined ? undefined : { kid, hmacKey },
+    profile: config.acme_profile,
+    keyType: config.acme_key_type,
+    challenges: config.acme_challenges,
+  };
+}
+
+function readAuthorities(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    const message = cause instanceof Error ? cause.message : String(cause);
+    throw new ConfigError([{ source: "configuration", path: "acme_ca", message }]);
+  }
+}
