@@ -360,7 +360,7 @@ export class DataPlane {
     const { host, port, reusePort } = this.#options.init.listen;
     try {
       await server.listen({ host, port, reusePort });
-      await this.#listenPlain(config, onError);
+      await this.#listenPlain(config);
     } catch (error) {
       const { code = "", message } = error as NodeJS.ErrnoException;
       this.#options.send({ type: "listen-failed", code, message });
@@ -371,15 +371,15 @@ export class DataPlane {
     this.#options.send({ type: "listening", port: realPort });
   }
 
-  async #listenPlain(config: ActiveConfig, onError: (error: unknown) => void): Promise<void> {
+  async #listenPlain(config: ActiveConfig): Promise<void> {
     const { plainListen, listen } = this.#options.init;
     if (plainListen === undefined) return;
     this.#plain = new PlainListener({
       engine: this.#engine,
       tlsPort: listen.port,
-      readTokens: () => config.globals.challengeTokens ?? {},
+      readTokens: () => (this.#config ?? config).globals.challengeTokens ?? {},
       bounds: describeBounds(config.globals.limits),
-      onError,
+      onError: this.#onRequestError,
     });
     await this.#plain.listen(plainListen);
   }
