@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
+import { assemble } from "@platform/testing/guests";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { CONTRACT_SERVICES, formatContract, type OpenApiDocument } from "../../tools/contract.ts";
 import { ADMIN, BUCKET, Platform } from "../identity/platform.ts";
@@ -251,6 +252,7 @@ async function createStorageExamples(): Promise<Record<string, Example>> {
   const upload = await post<{ upload_id: string }>("vault", `/buckets/${BUCKET}/uploads`, {
     key: "b.txt",
   });
+  await putModule("echo");
   const ofBucket = { params: { bucket: BUCKET, key: OBJECT, upload: upload.upload_id } };
   const ofLocked = { params: { bucket: "locked" }, query: { key: OBJECT } };
   return {
@@ -263,10 +265,21 @@ async function createStorageExamples(): Promise<Record<string, Example>> {
         ]),
     ),
     "vault /api/v1/buckets/{bucket}/object": { ...ofBucket, query: { key: OBJECT, info: "true" } },
+    "vault /admin/modules/{name}": { params: { name: "echo" } },
     "vault /api/v1/users/{name}": { params: { name: "ada" } },
     "vault /api/v1/roles/{name}": { params: { name: "reader" } },
     "vault /api/v1/events/subscriptions": { query: { bucket: BUCKET } },
   };
+}
+
+async function putModule(name: string): Promise<void> {
+  const empty = assemble('(module (memory (export "memory") 1) (func (export "_start")))');
+  const answer = await fetch(`${new URL(urlOf("vault")).origin}/admin/modules/${name}`, {
+    method: "PUT",
+    headers: { authorization: `Bearer ${tokenOf("vault")}`, "content-type": "application/wasm" },
+    body: Uint8Array.from(empty),
+  });
+  assert.equal(answer.status, 201, await answer.text());
 }
 
 async function createOtherExamples(): Promise<Record<string, Example>> {
