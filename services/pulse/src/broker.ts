@@ -1,7 +1,7 @@
 // The broker without its listeners: all parts between the log and the protocols.
 import { RateLimit } from "@platform/kernel/http";
 import type { IdSource } from "@platform/kernel/ids";
-import { every, type Clock } from "@platform/kernel/time";
+import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import type { Log } from "@platform/log";
 import type { GuestPool } from "@platform/wasm";
 import { Activity } from "./activity/activity.ts";
@@ -166,23 +166,7 @@ export async function openBroker(options: BrokerOptions) {
   expiry.start(groups);
   delays.start();
   compactor.start();
-  const timers = [
-    every(
-      HOUSEKEEPING_MS,
-      async () => {
-        await Promise.all([
-          backlog.save(),
-          expiry.save(),
-          state.compactIfDue(),
-          store.log.reclaimSpace(),
-        ]);
-      },
-      onError,
-    ),
-    // The log ends a pass when it is closed.
-    every(KEY_INDEX_MS, () => void store.log.indexKeys().catch(onError), onError),
-    every(RETENTION_MS, () => void store.log.applyRetention(), onError),
-  ];
+  const timers = startUpkeep({ store, state, backlog, expiry, onError });
   return {
     store,
     state,
@@ -227,4 +211,26 @@ function watchTopics(options: Omit<AnomaliesOptions, "activity"> & { offsets: Of
   const anomalies = new Anomalies({ ...options, activity });
   activity.start();
   return { activity, anomalies };
+}
+
+interface UpkeepParts {
+  readonly store: Store;
+  readonly state: StateTable;
+  readonly backlog: Backlog;
+  readonly expiry: Expiry;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Starts what is due again and again. */
+function startUpkeep({ store, state, backlog, expiry, onError }: UpkeepParts): RepeatingTimer[] {
+  const { log } = store;
+  const keepHouse = async (): Promise<void> => {
+    await Promise.all([backlog.save(), expiry.save(), state.compactIfDue(), log.reclaimSpace()]);
+  };
+  return [
+    every(HOUSEKEEPING_MS, keepHouse, onError),
+    // The log ends a pass when it is closed.
+    every(KEY_INDEX_MS, () => void log.indexKeys().catch(onError), onError),
+    every(RETENTION_MS, () => void log.applyRetention(), onError),
+  ];
 }

@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { crc32c } from "../batch/crc32c.ts";
 
 /** Bytes of batches from which a run ends. */
-export const RUN_BYTES = 64 * 1024;
+const RUN_BYTES = 64 * 1024;
 const BITS_PER_KEY = 10;
 /** Bits of a key. With ten bits for each key, one of 120 runs without a key seems to have it. */
 const PROBES = 7;
