@@ -205,7 +205,7 @@ export class Platform {
     headers: Record<string, string> = {},
     agent?: Agent,
   ): Promise<string> {
-    const isAdmin = target.startsWith("/api/");
+    const isAdmin = target.startsWith("/api/") || target.startsWith("/admin/");
     const host = isAdmin ? this.vaultAdmin.host : this.hostOf("vault");
     const accessKey = this.readCredential("STORE_ACCESS_KEY_ID");
     const secret = this.readCredential("STORE_SECRET_ACCESS_KEY");

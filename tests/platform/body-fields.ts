@@ -56,7 +56,10 @@ export const BODY_FIELDS: Readonly<Record<string, BodyFields>> = {
       objects[].version parts[].etag password secret_key source_bucket source_key source_version
       stomp.destination stomp.password stomp.user subscriptions[].bucket subscriptions[].events[]
       subscriptions[].filter.prefix subscriptions[].filter.suffix subscriptions[].id
-      rule subscriptions[].stomp.destination subscriptions[].stomp.password subscriptions[].stomp.user
+      filter.created_after filter.created_before
+      filter.storage_class filter.tags.* keys[] manifest.bucket manifest.key modules[] point prefix
+      report.bucket report.prefix rule tags.* target_bucket target_prefix
+      subscriptions[].stomp.destination subscriptions[].stomp.password subscriptions[].stomp.user
       tags[].key tags[].value token until user username version
     `),
   },

@@ -3,7 +3,6 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { assemble } from "@platform/testing/guests";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { CONTRACT_SERVICES, formatContract, type OpenApiDocument } from "../../tools/contract.ts";
 import { ADMIN, BUCKET, Platform } from "../identity/platform.ts";
@@ -22,6 +21,10 @@ interface Example {
   query?: Record<string, string | number>;
 }
 
+/** A WebAssembly command that does nothing; all of its bytes are ASCII. */
+const EMPTY_MODULE =
+  "\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x05\x03\x01\0\x01" +
+  "\x07\x13\x02\x06memory\x02\0\x06_start\0\0\x0a\x04\x01\x02\0\x0b";
 const METHODS = ["get", "post", "put", "patch", "delete"];
 const OBJECT = "a.txt";
 const TOPIC = "contract";
@@ -252,7 +255,14 @@ async function createStorageExamples(): Promise<Record<string, Example>> {
   const upload = await post<{ upload_id: string }>("vault", `/buckets/${BUCKET}/uploads`, {
     key: "b.txt",
   });
-  await putModule("echo");
+  await platform.storage("PUT", "/admin/modules/empty", EMPTY_MODULE, {
+    "content-type": "application/wasm",
+  });
+  const batch = JSON.stringify({ operation: "untag", bucket: BUCKET, keys: ["missing"] });
+  const started = await platform.storage("POST", "/admin/batch", batch, {
+    "content-type": "application/json",
+  });
+  const ofJob = { params: { id: (JSON.parse(started) as { job_id: string }).job_id } };
   const ofBucket = { params: { bucket: BUCKET, key: OBJECT, upload: upload.upload_id } };
   const ofLocked = { params: { bucket: "locked" }, query: { key: OBJECT } };
   return {
@@ -265,21 +275,13 @@ async function createStorageExamples(): Promise<Record<string, Example>> {
         ]),
     ),
     "vault /api/v1/buckets/{bucket}/object": { ...ofBucket, query: { key: OBJECT, info: "true" } },
-    "vault /admin/modules/{name}": { params: { name: "echo" } },
+    "vault /admin/modules/{name}": { params: { name: "empty" } },
+    "vault /admin/batch/{id}": ofJob,
+    "vault /admin/batch/{id}/failures": ofJob,
     "vault /api/v1/users/{name}": { params: { name: "ada" } },
     "vault /api/v1/roles/{name}": { params: { name: "reader" } },
     "vault /api/v1/events/subscriptions": { query: { bucket: BUCKET } },
   };
-}
-
-async function putModule(name: string): Promise<void> {
-  const empty = assemble('(module (memory (export "memory") 1) (func (export "_start")))');
-  const answer = await fetch(`${new URL(urlOf("vault")).origin}/admin/modules/${name}`, {
-    method: "PUT",
-    headers: { authorization: `Bearer ${tokenOf("vault")}`, "content-type": "application/wasm" },
-    body: Uint8Array.from(empty),
-  });
-  assert.equal(answer.status, 201, await answer.text());
 }
 
 async function createOtherExamples(): Promise<Record<string, Example>> {

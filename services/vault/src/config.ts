@@ -306,6 +306,10 @@ const KEYS = {
       unit: "bytes",
     },
   ),
+  job_rate: key(z.int().min(0).max(1_000_000).default(500), {
+    description: "Objects per second of a batch job that names no rate; 0 is no limit.",
+    unit: "objects/s",
+  }),
   enable_audit: key(z.boolean().default(true), {
     description: "Writes an access log to the bucket system-access-logs.",
   }),

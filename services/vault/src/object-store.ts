@@ -19,6 +19,7 @@ import { Maintenance, type MaintenanceOptions } from "./upkeep/maintenance.ts";
 import type { QuarantineTotals } from "./blob/quarantine.ts";
 import type { BucketCatalogue } from "./store/bucket-catalogue.ts";
 import { CopyService } from "./store/copy-service.ts";
+import { JobService } from "./store/job-service.ts";
 import { MultipartService } from "./store/multipart-service.ts";
 import { ObjectService, type ServiceEnvironment } from "./store/object-service.ts";
 import { StoredOutbox } from "./store/outbox.ts";
@@ -88,6 +89,7 @@ export class Store {
   readonly events: EventOutbox;
   readonly maintenance: Maintenance;
   readonly tasks: TaskQueue;
+  readonly jobs: JobService;
   readonly #env: ServiceEnvironment;
   readonly #outbox: StoredOutbox;
   readonly #monitor: DriveMonitor | undefined;
@@ -122,6 +124,7 @@ export class Store {
     this.uploads = new MultipartService(environment, this.copies, index);
     this.maintenance = new Maintenance(environment, index, maintenance, monitor);
     this.maintenance.start();
+    this.jobs = new JobService(environment, index);
     this.tasks = new TaskQueue({ ...environment, index, log: maintenance.log });
     this.#handleTasks(embedder);
   }

@@ -12,6 +12,7 @@ import { AdminGuard } from "./admin-guard.ts";
 import { ConsoleOperations } from "./bucket/console-operations.ts";
 import type { ShareOptions } from "./bucket/share-routes.ts";
 import { describeConsole } from "./console.ts";
+import { JOB_BODY_BYTES_MAX } from "./batch-job-routes.ts";
 import { MODULE_BYTES_MAX } from "./module-routes.ts";
 import { StorageCallers } from "./storage-callers.ts";
 
@@ -79,5 +80,5 @@ export function createAdminAccess(options: AdminAccessOptions): AdminAccess {
 // Modules and the keys of jobs are larger than other bodies.
 function findBytesMax(path: string): number | undefined {
   if (path.startsWith("/admin/modules/")) return MODULE_BYTES_MAX;
-  return undefined;
+  return path === "/admin/batch" ? JOB_BODY_BYTES_MAX : undefined;
 }

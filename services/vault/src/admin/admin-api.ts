@@ -25,6 +25,9 @@ import { createDriveRoutes } from "./drive-routes.ts";
 import { createEventRoutes } from "./event-routes.ts";
 import { createJobRoutes } from "./job-routes.ts";
 import { createScrubRoutes } from "./scrub-routes.ts";
+import type { JobEngine } from "../job/job-engine.ts";
+import type { InnerOperations } from "../s3/inner-operations.ts";
+import { createBatchJobRoutes } from "./batch-job-routes.ts";
 import type { ModuleRegistry } from "../guest/module-registry.ts";
 import { createModuleRoutes } from "./module-routes.ts";
 import { createTaskRoutes } from "./task-routes.ts";
@@ -46,6 +49,9 @@ export interface AdminOptions {
   masterKey: Buffer;
   delivery: Pick<Delivery, "describe" | "test">;
   modules: ModuleRegistry;
+  jobs: JobEngine;
+  /** Operations for the requests of jobs. */
+  inner: InnerOperations;
   startedMs: number;
 }
 
@@ -54,9 +60,6 @@ const NOT_YET: readonly (readonly ["GET" | "POST", string, string])[] = [
   ["POST", "/admin/backup/restore", "Restore a backup"],
   ["POST", "/admin/federation", "Add a federation rule"],
   ["GET", "/admin/federation", "List federation rules"],
-  ["POST", "/admin/batch", "Start a batch job"],
-  ["GET", "/admin/batch/", "State of batch jobs"],
-  ["GET", "/admin/batch/{id}", "State of a batch job"],
 ];
 
 /** Creates the API. Its fetch verifies signatures before any other check. */
@@ -106,8 +109,13 @@ function createAdminRoutes(options: AdminOptions): ApiRoute[] {
 }
 
 /** Routes for all callers that storage knows; S3's permissions decide. */
-function createStorageRoutes({ operations, share, api }: AdminOptions): ApiRoute[] {
+function createStorageRoutes(options: AdminOptions): ApiRoute[] {
+  const { operations, share, api, jobs: engine, inner } = options;
+  const { store, guests } = api;
+  const now = (): number => api.clock.now();
+  const jobs = { store, guests, operations: inner, now, engine, console: operations };
   return [
+    ...createBatchJobRoutes(jobs),
     ...createBucketRoutes(operations, api),
     ...createListingRoutes(operations),
     ...createObjectRoutes(operations),

@@ -36,27 +36,7 @@ export function createModuleRoutes(modules: ModuleRegistry): ApiRoute[] {
       answer: z.object({ items: z.array(listedModule) }),
       handle: () => ({ items: modules.list().map(showListed) }),
     }),
-    defineRoute({
-      method: "PUT",
-      path: "/admin/modules/{name}",
-      tag: TAG,
-      summary: "Register a module, or a new version of it",
-      description:
-        "The module is validated, sandboxed and compiled first. Triggers and jobs keep the version that they were made with, unless they name `NAME@latest`.",
-      params,
-      bodyKind: "bytes",
-      bodyBytesMax: MODULE_BYTES_MAX,
-      status: 201,
-      answer: moduleAnswer,
-      problems: { 413: "Too large", 422: "Not a module that can run here" },
-      handle: async ({ params: { name }, body, request }) => {
-        const type = request.headers.get("content-type") ?? WASM_TYPE;
-        if (type !== WASM_TYPE) {
-          throw new PlatformError("unsupported_media_type", `A module is sent as ${WASM_TYPE}.`);
-        }
-        return show(await register(modules, name, Buffer.from(body)));
-      },
-    }),
+    createPutRoute(modules),
     defineRoute({
       method: "GET",
       path: "/admin/modules/{name}",
@@ -88,6 +68,30 @@ export function createModuleRoutes(modules: ModuleRegistry): ApiRoute[] {
       },
     }),
   ];
+}
+
+function createPutRoute(modules: ModuleRegistry): ApiRoute {
+  return defineRoute({
+    method: "PUT",
+    path: "/admin/modules/{name}",
+    tag: TAG,
+    summary: "Register a module, or a new version of it",
+    description:
+      "The module is validated, sandboxed and compiled first. Triggers and jobs keep the version that they were made with, unless they name `NAME@latest`.",
+    params,
+    bodyKind: "bytes",
+    bodyBytesMax: MODULE_BYTES_MAX,
+    status: 201,
+    answer: moduleAnswer,
+    problems: { 413: "Too large", 422: "Not a module that can run here" },
+    handle: async ({ params: { name }, body, request }) => {
+      const type = request.headers.get("content-type") ?? WASM_TYPE;
+      if (type !== WASM_TYPE) {
+        throw new PlatformError("unsupported_media_type", `A module is sent as ${WASM_TYPE}.`);
+      }
+      return show(await register(modules, name, Buffer.from(body)));
+    },
+  });
 }
 
 async function register(

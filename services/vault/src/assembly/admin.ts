@@ -23,7 +23,7 @@ export async function openAdmin(
   { store, directory, masterKey }: Storage,
   { delivery }: EventDelivery,
   callers: Callers,
-  { api, ids, port, onOperation, modules }: Objects,
+  { api, ids, port, onOperation, modules, jobs, operations: inner }: Objects,
 ): Promise<void> {
   const isTls = service.certificates !== undefined;
   const access = createAdminAccess({
@@ -55,6 +55,8 @@ export async function openAdmin(
     masterKey,
     delivery,
     modules,
+    jobs,
+    inner,
     startedMs,
   });
   await service.serve({

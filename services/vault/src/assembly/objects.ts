@@ -10,6 +10,7 @@ import { TenantBudgets } from "../access/budget.ts";
 import { toAuditEntry, toCallEntry } from "../admin/audit-entry.ts";
 import { AuditLog } from "../audit/audit-log.ts";
 import { hasDefaultCredentials, type VaultConfig } from "../config.ts";
+import type { JobEngine } from "../job/job-engine.ts";
 import type { ModuleRegistry } from "../guest/module-registry.ts";
 import type { LogOutput } from "../log/log-output.ts";
 import type { S3Answer } from "../s3/answer.ts";
@@ -27,6 +28,7 @@ import { TimestampFormatter } from "../s3/wire/timestamp.ts";
 import type { Callers } from "./callers.ts";
 import { openAskEndpoint, openMetadataQuestions, openVectorQuestions } from "./search.ts";
 import { openGuests, startTriggers } from "./guests.ts";
+import { openJobs } from "./jobs.ts";
 import { openSelect } from "./select.ts";
 import type { EventDelivery } from "./delivery.ts";
 import type { Storage } from "./storage.ts";
@@ -46,6 +48,8 @@ export interface Objects {
   /** Adds an operation of the console to the audit log. */
   readonly onOperation: InnerOperationsOptions["onFinished"];
   readonly modules: ModuleRegistry;
+  readonly jobs: JobEngine;
+  readonly operations: InnerOperations;
 }
 
 /** Hooks of each answered request. */
@@ -67,6 +71,7 @@ export async function openObjects(
   const { clock, log, lifecycle } = service;
   const { store, account, directory } = storage;
   const guests = await openGuests(config, service, storage);
+  const jobs = openJobs(config, service, storage);
   const { tenant_rate: ratePerSecond, tenant_burst: burst } = config;
   const api: ObjectApi = {
     store,
@@ -90,6 +95,7 @@ export async function openObjects(
     embedsByModel: config.embedding_url !== undefined,
     webIdentity: callers.webIdentity,
     guests,
+    jobs,
   };
   const audit = openAudit(config, service, storage);
   const engine = createEngine({ unsentBytesMax: config.max_unsent_size });
@@ -109,12 +115,19 @@ export async function openObjects(
     },
     "listeners",
   );
-  const timestamps = new TimestampFormatter();
-  const onOperation: Objects["onOperation"] = (call) =>
-    audit?.add(toCallEntry(call, timestamps.format(clock.now())));
+  const onOperation = createOperationAudit(service, audit);
   const operations = new InnerOperations({ api, ids, onFinished: onOperation });
   startTriggers(service, storage, guests, operations);
-  return { api, ids, port, onOperation, modules: guests.modules };
+  jobs.start(operations);
+  return { api, ids, port, onOperation, modules: guests.modules, jobs, operations };
+}
+
+function createOperationAudit(
+  { clock }: Service,
+  audit: AuditLog | undefined,
+): Objects["onOperation"] {
+  const timestamps = new TimestampFormatter();
+  return (call) => audit?.add(toCallEntry(call, timestamps.format(clock.now())));
 }
 
 /** The address to listen on: the built-in credentials must not be usable from other machines. */

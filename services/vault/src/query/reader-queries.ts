@@ -2,6 +2,7 @@
 import { listCandidates } from "./lifecycle-candidates.ts";
 import { listObjectParts, listUploads } from "./list-uploads.ts";
 import { listObjects } from "./list-objects.ts";
+import { findJobItem, listJobItems, listJobLines, listJobs } from "./list-jobs.ts";
 import { countTasks, listDeadTasks } from "./list-tasks.ts";
 import { listVersions } from "./list-versions.ts";
 import type { IndexConnection } from "../index/schema.ts";
@@ -15,6 +16,10 @@ const READER_QUERIES = {
   listCandidates,
   countTasks,
   listDeadTasks,
+  listJobs,
+  listJobLines,
+  listJobItems,
+  findJobItem,
 };
 
 type Queries = typeof READER_QUERIES;

@@ -16,6 +16,8 @@ import type { AclPermission } from "../model/acl.ts";
 import type { Bucket, Owner } from "../model/bucket.ts";
 import type { Actor } from "../model/event.ts";
 import type { ModulePin } from "../model/guest.ts";
+import type { JobFilter } from "../model/job.ts";
+import type { StoredRequester } from "../model/requester.ts";
 import type { KnownAttributes, OpenObject } from "../model/object.ts";
 import { S3Error } from "../model/s3-error.ts";
 import type { TriggerRun } from "../model/task.ts";
@@ -72,6 +74,24 @@ export interface ObjectApi {
   /** Exchanges tokens for session keys. */
   readonly webIdentity: WebIdentity;
   readonly guests: ObjectGuests;
+  readonly jobs: ObjectJobs;
+}
+
+/** Jobs that operations start. */
+export interface ObjectJobs {
+  /** Queues a pipeline. Returns the id of its job. Throws SlowDown if too many are queued. */
+  startPipeline(pipeline: PipelineRequest): Promise<string>;
+}
+
+/** A pipeline: modules on the objects of a bucket. */
+export interface PipelineRequest {
+  readonly bucket: string;
+  readonly prefix: string;
+  readonly targetBucket: string;
+  readonly targetPrefix: string;
+  readonly filter: JobFilter;
+  readonly pins: readonly ModulePin[];
+  readonly requester: StoredRequester;
 }
 
 /** Guests on objects. */

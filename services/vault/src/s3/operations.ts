@@ -68,6 +68,7 @@ import { selectObjectContent, selectRecords } from "./object/select-object.ts";
 import { deleteObjectTagging, getObjectTagging, putObjectTagging } from "./object/tagging.ts";
 import { deleteObjectVector, getObjectVector, putObjectVector } from "./object/vector.ts";
 import { deleteBucketTriggers, getBucketTriggers, putBucketTriggers } from "./bucket/triggers.ts";
+import { startPipeline } from "./bucket/pipeline.ts";
 import { transformObject } from "./object/transform-object.ts";
 import { assumeRoleWithWebIdentity } from "./sts/assume-role.ts";
 
@@ -307,6 +308,10 @@ export const OPERATIONS: readonly Operation[] = [
   row(WRITE, "DeleteBucketTriggers", "DELETE bucket?triggers", deleteBucketTriggers, {
     ...JSON_SETTING,
     action: "s3:PutBucketTriggers",
+  }),
+  row(READ, "StartPipeline", "POST bucket?pipeline", startPipeline, {
+    ...JSON_SETTING,
+    action: "s3:ListBucket",
   }),
   row(READ, "GetObjectVector", "GET object?vector", getObjectVector, {
     ...OBJECT_READING,

@@ -35,7 +35,6 @@ const UNAVAILABLE: ReadonlySet<string> = new Set([
   "metadataInventoryTable",
   "metadataJournalTable",
   "metadataTable",
-  "pipeline",
   "renameObject",
   "encryption-context",
   "restore",

@@ -47,6 +47,11 @@ export function findChangedRow(operation: Operation): ChangedRow | undefined {
     case "endTask":
     case "retryTask":
     case "settleDeadTasks":
+    case "createJob":
+    case "beginJob":
+    case "advanceJob":
+    case "changeJob":
+    case "forgetJobs":
     case "confirm":
       return undefined;
     default:

@@ -13,6 +13,13 @@ import {
 import { applyAttribute } from "./attribute-operations.ts";
 import { applyDelete } from "./delete-operation.ts";
 import {
+  applyAdvanceJob,
+  applyBeginJob,
+  applyChangeJob,
+  applyCreateJob,
+  applyForgetJobs,
+} from "./job-operations.ts";
+import {
   applyDropVectors,
   applyEndTask,
   applyRetryTask,
@@ -39,6 +46,11 @@ const OPERATION_HANDLERS = {
   endTask: applyEndTask,
   retryTask: applyRetryTask,
   settleDeadTasks: applySettleDeadTasks,
+  createJob: applyCreateJob,
+  beginJob: applyBeginJob,
+  advanceJob: applyAdvanceJob,
+  changeJob: applyChangeJob,
+  forgetJobs: applyForgetJobs,
   createUpload: applyCreateUpload,
   putPart: applyPutPart,
   completeUpload: applyCompleteUpload,

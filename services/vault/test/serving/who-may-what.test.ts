@@ -189,8 +189,8 @@ async function judge(operation: Operation, principal: Principal): Promise<string
 
 test("every operation declares the scope that it requires", () => {
   for (const { name, requires, method, parameters } of OPERATIONS) {
-    const isQuestion = ["select", "sql", "transform", "vector-search"].some((parameter) =>
-      parameters.includes(parameter),
+    const isQuestion = ["pipeline", "select", "sql", "transform", "vector-search"].some(
+      (parameter) => parameters.includes(parameter),
     );
     const isRead = method === "GET" || method === "HEAD" || isQuestion;
     const wanted = name === "AssumeRoleWithWebIdentity" ? "token" : isRead ? READ : WRITE;

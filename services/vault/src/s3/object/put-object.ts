@@ -30,7 +30,8 @@ export const putObject: OperationHandler = async (context) => {
     actor: getActor(context),
     tenant: context.tenant,
   };
-  const upload = api.store.objects.beginPut(put);
+  const { submit } = context;
+  const upload = api.store.objects.beginPut(put, submit === undefined ? {} : { submit });
   await receiveUpload(request, plan, upload);
   const result = await upload.commit();
   const subject = { ...result, key: context.key, tags: put.tags ?? {} };
