@@ -47,6 +47,7 @@ export class AiParts {
   /** Reports the last figures and closes the ledger. */
   close(): void {
     this.figures.report();
+    this.accounting.close();
     this.#ledger.close();
   }
 }

@@ -32,6 +32,8 @@ export interface AiLedgerOptions {
 /** The ledger of one gateway. */
 export class AiLedger {
   readonly days: LedgerDays;
+  /** Called after a correction of what a tenant has spent on a day. */
+  onAdjusted: ((day: number, adjusted: { tenant: string; pico: bigint }) => void) | undefined;
   readonly #options: AiLedgerOptions;
   readonly #folder: string;
   readonly #files: LedgerFiles;
@@ -115,6 +117,15 @@ export class AiLedger {
     return this.#files.sumReserved(tenant, day);
   }
 
+  /** Settled and reserved cost of all tenants on a day. */
+  listSpending(day: number): { tenant: string; pico: bigint }[] {
+    this.refresh();
+    const sums = new Map(this.days.listSpent(day).map(({ tenant, pico }) => [tenant, pico]));
+    for (const { tenant, pico } of this.#files.listReserved(day))
+      sums.set(tenant, (sums.get(tenant) ?? 0n) + pico);
+    return [...sums].map(([tenant, pico]) => ({ tenant, pico }));
+  }
+
   /** Corrects what a tenant has spent today; durable when this resolves. */
   async adjust(tenant: string, pico: bigint): Promise<void> {
     const { accounts, seed, readTimeMs } = this.#options;
@@ -122,6 +133,7 @@ export class AiLedger {
     this.days.adjust(tenant, day, pico);
     const account = accounts.find(makeAccountTag(accountKey(tenant), seed));
     if (account !== undefined) accounts.add(account, day, pico);
+    this.onAdjusted?.(day, { tenant, pico });
     this.#isChanged = true;
     await this.save();
   }

@@ -313,6 +313,7 @@ export class DataPlane {
   #takeOver(globals: GlobalSpec, before: GlobalSpec | undefined): void {
     this.#probes.setVersion(globals.serviceVersion);
     this.#steps.limiter.setRedis(globals.limitsRedisUrl);
+    this.#steps.ai.accounting.setRedis(globals.limitsRedisUrl);
     this.#steps.guests.registry.configure(globals.guests);
     this.#steps.ai.setPrices(globals.aiPrices ?? {});
     this.#steps.ai.semantic.hasVectors = globals.embedding !== undefined;

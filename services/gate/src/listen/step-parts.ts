@@ -12,6 +12,7 @@ import type { StepParts } from "../filter/step-parts.ts";
 import { CacheKeys } from "../cache/cache-key.ts";
 import { ResponseCache } from "../cache/response-cache.ts";
 import { SemanticCache } from "../ai/semantic/semantic-cache.ts";
+import { SharedAccounts } from "../ai/ledger/shared-accounts.ts";
 import { LedgerWriter } from "../ai/ledger/ledger-writer.ts";
 import { BodyBudget } from "../middleware/body-budget.ts";
 import { GuestRegistry } from "../middleware/guest-registry.ts";
@@ -107,14 +108,21 @@ export function createStepParts(options: StepPartsOptions): StepParts {
 }
 
 function createAi(
-  { init, send, log, control }: StepPartsOptions,
+  { init, send, log, control, block }: StepPartsOptions,
   readNowMs: () => number,
   { store, keys }: Pick<StepParts["cache"], "store" | "keys">,
 ): AiParts {
-  const { shared, ledger } = init;
+  const { shared } = init;
+  const { gateway, ...ledger } = init.ledger;
   return new AiParts({
     accounts: new AiAccounts(shared.accounts),
     windows: new TokenWindows(shared.tokens),
+    shared: new SharedAccounts({
+      gateway,
+      readNowMs,
+      log,
+      onLocal: () => block.addCounter("aiAccountsLocal", 1),
+    }),
     seed: shared.seed,
     readNowMs,
     readTimeMs: Date.now,

@@ -5,8 +5,8 @@ export const AI_ACCOUNTS_MAX = 32_768;
 
 /** Days of which an account has the sum at the same time, so that a new day never meets requests of the one before. */
 const BANKS = 4;
-/** Tag, lock, and for each bank its day and its sum. */
-const WORDS = 2 + BANKS * 2;
+/** Tag, lock, and for each bank its day, its sum and that of other gateways. */
+const WORDS = 2 + BANKS * 3;
 const TAG = 0;
 const LOCK = 1;
 const FIRST_BANK = 2;
@@ -23,7 +23,7 @@ export type AiAccount = number & { readonly __brand: "AiAccount" };
 /**
  * Sums of reserved and settled cost in pico-USD by tenant and UTC day.
  *
- *     BigInt64  [AI_ACCOUNTS_MAX][10]   tag of the tenant (0: unused), lock, then 4 × day and its sum
+ *     BigInt64  [AI_ACCOUNTS_MAX][14]   tag of the tenant (0: unused), lock, then 4 × day, its sum, sum of other gateways
  *
  * A reservation adds itself, then compares, and withdraws if the sum exceeds the budget. Of those that stay, each has seen
  * all that were before it, so that budgets hold across threads without a lock.
@@ -73,10 +73,22 @@ export class AiAccounts {
     return at === -1 ? 0n : Atomics.load(this.#words, at);
   }
 
+  /** Notes the sum of other gateways, as it was last known. */
+  setOthers(account: AiAccount, day: number, pico: bigint): void {
+    const at = this.#findBank(account, day);
+    if (at !== -1) Atomics.store(this.#words, at + 1, pico);
+  }
+
+  /** The sum of other gateways as it was last known. */
+  readOthers(account: AiAccount, day: number): bigint {
+    const at = this.#findBank(account, day);
+    return at === -1 ? 0n : Atomics.load(this.#words, at + 1);
+  }
+
   // Place of the sum; -1 for a day that is over and whose bank has another one.
   #findBank(account: AiAccount, day: number): number {
     const words = this.#words;
-    const at = account * WORDS + FIRST_BANK + (day % BANKS) * 2;
+    const at = account * WORDS + FIRST_BANK + (day % BANKS) * 3;
     const wanted = BigInt(day) + 1n;
     const current = Atomics.load(words, at);
     if (current === wanted) return at + 1;
@@ -85,6 +97,7 @@ export class AiAccounts {
     try {
       if (Atomics.load(words, at) < wanted) {
         Atomics.store(words, at + 1, 0n);
+        Atomics.store(words, at + 2, 0n);
         Atomics.store(words, at, wanted);
       }
     } finally {

@@ -26,8 +26,8 @@ export interface WorkerInit {
   plainListen?: WorkerInit["listen"];
   /** 48 bytes that encrypt the TLS session tickets of all threads. */
   ticketKeys?: Uint8Array;
-  /** Files of the AI ledger: their folder, and a name of this thread that no other has had. */
-  ledger: { readonly folder: string; readonly instance: string };
+  /** Files of the AI ledger: their folder, a name of this thread that no other has had, and that of the gateway in Redis. */
+  ledger: { readonly folder: string; readonly instance: string; readonly gateway: string };
   /** Keys of sealed cookies, the first of which seals. */
   cookieKeys?: readonly Uint8Array[];
   /** Revoked tokens of the issuer at the start of the thread; undefined if no feed is followed. */

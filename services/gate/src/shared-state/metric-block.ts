@@ -49,6 +49,7 @@ export const WORKER_COUNTERS = [
   "rateLimited",
   /** Requests that were limited by this process alone because Redis did not respond. */
   "rateLimitsLocal",
+  "aiAccountsLocal",
   /** Keys of rate limits that were dropped while in use because the table was full. */
   "rateKeysEvicted",
   /** Requests that waited for a place on their route, and those refused because the queue was full or too slow. */

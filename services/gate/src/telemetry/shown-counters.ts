@@ -56,6 +56,11 @@ export const SHOWN_COUNTERS: readonly [counter: WorkerCounter, name: string, hel
     "Requests limited by this process alone because Redis did not respond.",
   ],
   [
+    "aiAccountsLocal",
+    "platform_gate_ai_accounts_local_total",
+    "Requests to models whose cost was counted by this gateway alone because Redis did not respond.",
+  ],
+  [
     "rateKeysEvicted",
     "platform_gate_rate_keys_evicted_total",
     "Keys of rate limits dropped while in use because the table was full.",

@@ -7,6 +7,7 @@ import { test, type TestContext } from "node:test";
 import { Worker } from "node:worker_threads";
 import { PlatformError } from "@platform/kernel/errors";
 import { Accounting, type Reservation } from "../../src/ai/ledger/accounting.ts";
+import { SharedAccounts } from "../../src/ai/ledger/shared-accounts.ts";
 import { LedgerWriter } from "../../src/ai/ledger/ledger-writer.ts";
 import { ModelCall } from "../../src/ai/meter/model-call.ts";
 import { Price } from "../../src/ai/price/price-table.ts";
@@ -40,14 +41,21 @@ function open(t: TestContext, clock = new Clock()) {
     readNowMs: () => clock.nowMs,
     readTimeMs: () => clock.timeMs,
     writer: new LedgerWriter({ folder, instance: "1-1-1", onError: assert.fail }),
+    shared: new SharedAccounts({
+      gateway: "gate",
+      readNowMs: () => clock.nowMs,
+      onLocal: assert.fail,
+      log: assert.fail,
+    }),
   });
   const reserve = (tokens: number, tenant = "acme", perMinute?: number): Reservation =>
+    // Without Redis there is nothing to wait for.
     accounting.reserve({
       call: makeCall(tokens),
       tenant,
       routeLabel: "/",
       routeLimit: perMinute === undefined ? undefined : { perMinute, by: tenant },
-    });
+    }) as Reservation;
   return { accounting, reserve, clock };
 }
 
@@ -127,11 +135,12 @@ test("without a price a tenant with a budget in USD is refused; with 0 it is let
       tenant: "acme",
       routeLabel: "/",
       routeLimit: undefined,
-    });
+    }) as Reservation;
   const unpriced = (): Reservation => {
     const call = makeCall(1);
     Object.assign(call, { price: undefined });
-    return accounting.reserve({ call, tenant: "acme", routeLabel: "/", routeLimit: undefined });
+    const request = { call, tenant: "acme", routeLabel: "/", routeLimit: undefined };
+    return accounting.reserve(request) as Reservation;
   };
   unpriced();
   accounting.setBudgets([{ tenant: "acme", maxPicoPerDay: 0n }]);

@@ -92,7 +92,7 @@ async function startPool(context: TestContext, routes: RouteSpec[] = []) {
   };
   const sources = {
     onRetired: (block: MetricBlock) => void retired.push(block),
-    openLedger: () => ({ folder: "/nonexistent", instance: "1-1-1" }),
+    openLedger: () => ({ folder: "/nonexistent", instance: "1-1-1", gateway: "gate" }),
   };
   return { pool, sources, place, shared, lines, applied, retired, waitForLive };
 }

@@ -568,7 +568,7 @@ async function openTestAi(
   });
   await ledger.open();
   const index = new SemanticIndex({ embed: () => Promise.resolve(undefined), readNowMs: Date.now });
-  return { figures: new AiFigures(), ledger, budgets, index };
+  return { figures: new AiFigures(), ledger, budgets, index, gateway: "gate" };
 }
 
 const unbuilt: [method: string, path: string][] = [

@@ -143,6 +143,7 @@ export class GateWorker {
         ledger: {
           folder: this.ledgerFolder,
           instance: `${Date.now()}-${process.pid}-${workerIndex}`,
+          gateway: "gate",
         },
         ...(revocations === undefined ? {} : { revocations }),
       },

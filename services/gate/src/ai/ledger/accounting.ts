@@ -16,6 +16,7 @@ import type { ModelCall, SettledCall } from "../meter/model-call.ts";
 import { formatUsd } from "../price/price-table.ts";
 import { sumTokens } from "../usage/token-usage.ts";
 import type { LedgerWriter } from "./ledger-writer.ts";
+import type { SharedAccounts, SharedReservation } from "./shared-accounts.ts";
 
 /** Tenant of requests without one. */
 export const ANONYMOUS_TENANT = "anonymous";
@@ -27,6 +28,8 @@ export interface AccountingOptions {
   readonly accounts: AiAccounts;
   readonly windows: TokenWindows;
   readonly writer: LedgerWriter;
+  /** Accounts of all gateways. */
+  readonly shared: SharedAccounts;
   /** Seed of hashes in shared memory, equal for all threads and unknown to clients. */
   readonly seed: number;
   /** Milliseconds of the clock that all workers share. */
@@ -44,6 +47,23 @@ export interface ReserveRequest {
   readonly routeLimit: { readonly perMinute: number; readonly by: string } | undefined;
 }
 
+/** A limit by tokens. */
+interface TokenLimit {
+  readonly key: string;
+  readonly perMinute: number;
+  readonly owner: "route" | "tenant";
+}
+
+/** The most that a request may use, and what it may not exceed. */
+interface Wanted {
+  readonly tokens: number;
+  readonly pico: bigint;
+  readonly limits: readonly TokenLimit[];
+  readonly maxPico: bigint | undefined;
+  /** Spending of other gateways that counts against the budget. */
+  readonly others: bigint;
+}
+
 /** Accounting of one worker. */
 export class Accounting {
   readonly #options: AccountingOptions;
@@ -54,6 +74,16 @@ export class Accounting {
     this.#options = options;
   }
 
+  /** Shares accounts by the Redis server at `url` from now on, or not. */
+  setRedis(url: string | undefined): void {
+    this.#options.shared.setRedis(url);
+  }
+
+  /** Closes the connection to Redis. */
+  close(): void {
+    this.#options.shared.close();
+  }
+
   /** Replaces all budgets. */
   setBudgets(budgets: readonly AiBudget[]): void {
     this.#budgets.clear();
@@ -61,28 +91,93 @@ export class Accounting {
   }
 
   /**
-   * Reserves the most that a request may use. Throws `rate_limit_exceeded`, `insufficient_quota` or `model_price_unknown` if
-   * it may not go up, and `unavailable` if it cannot be recorded.
+   * Reserves the most that a request may use. Throws or rejects with `rate_limit_exceeded`, `insufficient_quota` or
+   * `model_price_unknown` if it may not go up, and with `unavailable` if it cannot be recorded. A promise only if accounts are
+   * shared.
    */
-  reserve({ call, tenant, routeLabel, routeLimit }: ReserveRequest): Reservation {
+  reserve(request: ReserveRequest): Reservation | Promise<Reservation> {
+    const { call, tenant, routeLabel, routeLimit } = request;
     const budget = this.#budgets.get(tenant);
-    const { price, request, reserved, reservedPico } = call;
-    if (budget?.maxPicoPerDay !== undefined && price === undefined)
-      throw refuseModel(request.model);
+    if (budget?.maxPicoPerDay !== undefined && call.price === undefined)
+      throw refuseModel(call.request.model);
+    const limits: TokenLimit[] = [];
+    if (routeLimit !== undefined) {
+      const key = `route ${routeLabel}\n${routeLimit.by}`;
+      limits.push({ key, perMinute: routeLimit.perMinute, owner: "route" });
+    }
+    if (budget?.maxTokensPerMinute !== undefined) {
+      const key = `tenant ${tenant}`;
+      limits.push({ key, perMinute: budget.maxTokensPerMinute, owner: "tenant" });
+    }
+    const wanted: Wanted = {
+      tokens: sumTokens(call.reserved),
+      pico: call.reservedPico,
+      limits,
+      maxPico: budget?.maxPicoPerDay,
+      others: 0n,
+    };
     const reservation = new Reservation(this.#options, tenant);
-    const tokens = sumTokens(reserved);
+    return this.#options.shared.isShared
+      ? this.#reserveShared(request, reservation, wanted)
+      : this.#reserveHere(request, reservation, wanted, undefined);
+  }
+
+  async #reserveShared(
+    request: ReserveRequest,
+    reservation: Reservation,
+    wanted: Wanted,
+  ): Promise<Reservation> {
+    const { tenant } = request;
+    const { day } = reservation;
+    const { shared } = this.#options;
+    const { tokens, pico, limits, maxPico } = wanted;
+    for (const { owner, perMinute } of limits)
+      if (perMinute === 0) throw refuseTokens(owner, 0, 0, TOKEN_WINDOW_SECONDS);
+    const verdict = await shared.reserve({
+      tenant,
+      day,
+      pico,
+      limit: maxPico,
+      windows: limits.map(({ key, perMinute }) => ({
+        key,
+        tokens: Math.min(tokens, perMinute),
+        limit: perMinute,
+      })),
+    });
+    const account = this.#options.accounts.find(this.#findTag(accountKey(tenant)));
+    if ("others" in verdict && account !== undefined)
+      this.#options.accounts.setOthers(account, day, verdict.others);
+    switch (verdict.kind) {
+      case "reserved":
+        return this.#reserveHere(request, reservation, wanted, verdict.reservation);
+      case "local": {
+        const others = account === undefined ? 0n : this.#options.accounts.readOthers(account, day);
+        return this.#reserveHere(request, reservation, { ...wanted, others }, undefined);
+      }
+      case "no-money":
+        throw refuseMoney(maxPico ?? 0n, this.#options.readTimeMs());
+      case "no-tokens": {
+        const { owner, perMinute } = limits[verdict.window]!;
+        throw refuseTokens(owner, perMinute, verdict.remaining, verdict.resetSeconds);
+      }
+      default:
+        return verdict satisfies never;
+    }
+  }
+
+  // Also counted here if Redis has admitted it: these are the sums of this gateway.
+  #reserveHere(
+    { call, tenant, routeLabel }: ReserveRequest,
+    reservation: Reservation,
+    { tokens, pico, limits, maxPico, others }: Wanted,
+    shared: SharedReservation | undefined,
+  ): Reservation {
+    reservation.shared = shared;
     try {
-      if (routeLimit !== undefined) {
-        const key = `route ${routeLabel}\n${routeLimit.by}`;
-        reservation.takeTokens(this.#findTag(key), tokens, routeLimit.perMinute, "route");
-      }
-      if (budget?.maxTokensPerMinute !== undefined) {
-        const key = `tenant ${tenant}`;
-        reservation.takeTokens(this.#findTag(key), tokens, budget.maxTokensPerMinute, "tenant");
-      }
+      for (const limit of limits) reservation.takeTokens(this.#findTag(limit.key), tokens, limit);
       const account = this.#options.accounts.find(this.#findTag(accountKey(tenant)));
-      reservation.takeMoney(account, reservedPico, budget?.maxPicoPerDay);
-      reservation.record({ route: routeLabel, model: request.model, tokens });
+      reservation.takeMoney(account, pico, shared === undefined ? maxPico : undefined, others);
+      reservation.record({ route: routeLabel, model: call.request.model, tokens });
     } catch (error) {
       reservation.withdraw();
       throw error;
@@ -126,7 +221,10 @@ export function accountKey(tenant: string): string {
 export class Reservation {
   readonly #options: AccountingOptions;
   readonly #tenant: string;
-  readonly #day: number;
+  /** UTC day to which it belongs. */
+  readonly day: number;
+  /** Set if Redis has counted it. */
+  shared: SharedReservation | undefined;
   readonly #taken: { tokens: TakenTokens; reserved: number }[] = [];
   #account: AiAccount | undefined;
   #pico = 0n;
@@ -135,39 +233,49 @@ export class Reservation {
   constructor(options: AccountingOptions, tenant: string) {
     this.#options = options;
     this.#tenant = tenant;
-    this.#day = readDay(options.readTimeMs());
+    this.day = readDay(options.readTimeMs());
   }
 
   /** Takes tokens of a limit, at most all of it. */
-  takeTokens(tag: bigint, tokens: number, limit: number, owner: "route" | "tenant"): void {
+  takeTokens(tag: bigint, tokens: number, { perMinute: limit, owner }: TokenLimit): void {
     const { windows, readNowMs } = this.#options;
     const wanted = Math.min(tokens, limit);
+    const most = this.shared === undefined ? limit : Number.MAX_SAFE_INTEGER;
     const { taken, remaining, resetSeconds } =
       limit === 0
         ? { taken: undefined, remaining: 0, resetSeconds: TOKEN_WINDOW_SECONDS }
-        : windows.take(tag, wanted, limit, readNowMs());
+        : windows.take(tag, wanted, most, readNowMs());
     if (taken === undefined) throw refuseTokens(owner, limit, remaining, resetSeconds);
     this.#taken.push({ tokens: taken, reserved: wanted });
   }
 
   /** Adds to the spending of the day. */
-  takeMoney(account: AiAccount | undefined, pico: bigint, limit: bigint | undefined): void {
-    const { accounts, readTimeMs } = this.#options;
+  takeMoney(
+    account: AiAccount | undefined,
+    pico: bigint,
+    limit: bigint | undefined,
+    others: bigint,
+  ): void {
+    const { accounts, shared, readTimeMs } = this.#options;
     // Requests that cost nothing need no budget.
     if (limit === undefined || pico === 0n) {
-      if (account !== undefined) accounts.add(account, this.#day, pico);
-    } else if (account === undefined || !accounts.reserve(account, this.#day, pico, limit)) {
+      if (account !== undefined) accounts.add(account, this.day, pico);
+    } else if (
+      account === undefined ||
+      !accounts.reserve(account, this.day, pico, limit - others)
+    ) {
       throw refuseMoney(limit, readTimeMs());
     }
     this.#account = account;
     this.#pico = pico;
+    if (this.shared === undefined) shared.addLocal(this.#tenant, this.day, pico);
   }
 
   /** Writes the reservation to the ledger. */
   record({ route, model, tokens }: { route: string; model: string; tokens: number }): void {
     try {
       this.#id = this.#options.writer.reserve({
-        day: this.#day,
+        day: this.day,
         tenant: this.#tenant,
         route,
         model,
@@ -198,9 +306,15 @@ export class Reservation {
   }
 
   #change(tokens: number, pico: bigint): void {
-    const { accounts, windows } = this.#options;
+    const { accounts, windows, shared } = this.#options;
     for (const { tokens: taken } of this.#taken) windows.settle(taken, tokens);
-    if (this.#account !== undefined) accounts.add(this.#account, this.#day, pico - this.#pico);
+    const change = pico - this.#pico;
+    if (this.#account !== undefined) accounts.add(this.#account, this.day, change);
+    if (this.shared === undefined) shared.addLocal(this.#tenant, this.day, change);
+    else {
+      const changes = this.#taken.map(({ reserved }) => tokens - reserved);
+      shared.settle(this.shared, change, changes);
+    }
   }
 }
 

@@ -109,6 +109,15 @@ export class LedgerFiles {
     return sum;
   }
 
+  /** Cost of all open reservations of a day. */
+  listReserved(day: number): { tenant: string; pico: bigint }[] {
+    return [...this.#instances.values()].flatMap(({ open }) =>
+      [...open.values()]
+        .filter((reserved) => reserved.day === day)
+        .map(({ tenant, pico }) => ({ tenant, pico: BigInt(pico) })),
+    );
+  }
+
   /** Names of files of which everything is part of the sums, and to which nothing more is written. */
   listFinished(): string[] {
     return [...this.#instances].flatMap(([instance, { files }]) => {

@@ -1,6 +1,6 @@
 // The step of AI routes that reserves tokens and money for a request to a model.
 import type { AiParts } from "../../ai/ai-parts.ts";
-import { ANONYMOUS_TENANT } from "../../ai/ledger/accounting.ts";
+import { ANONYMOUS_TENANT, type Reservation } from "../../ai/ledger/accounting.ts";
 import { ModelCall } from "../../ai/meter/model-call.ts";
 import { ModelRoute } from "../../ai/route/model-route.ts";
 import type { CompiledRoute, GateExchange, Step } from "../../exchange/exchange.ts";
@@ -22,23 +22,27 @@ class AiLimitStep implements Step {
     this.#parts = parts;
   }
 
-  run(exchange: GateExchange, route: CompiledRoute): boolean {
+  run(exchange: GateExchange, route: CompiledRoute): boolean | Promise<boolean> {
     const { ai, models } = exchange.userData;
     if (!(ai instanceof ModelCall) || ai.request.isCount) return true;
     const { tokensPerMinute } = this.#spec;
     const tenant = findTenant(exchange);
     const by = tenant ?? `address ${exchange.userData.forwarding.clientAddress}`;
-    const reserve = (call: ModelCall): void => {
-      const reservation = this.#parts.accounting.reserve({
+    const reserve = (call: ModelCall): void | Promise<void> => {
+      const hold = (reservation: Reservation): void => {
+        // The client may have left while Redis was asked.
+        if (call.settled === undefined) call.release = (settled) => reservation.settle(settled);
+        else reservation.settle(call.settled);
+      };
+      const reserved = this.#parts.accounting.reserve({
         call,
         tenant: tenant ?? ANONYMOUS_TENANT,
         routeLabel: route.label,
         routeLimit: tokensPerMinute === undefined ? undefined : { perMinute: tokensPerMinute, by },
       });
-      call.release = (settled) => reservation.settle(settled);
+      return reserved instanceof Promise ? reserved.then(hold) : hold(reserved);
     };
-    reserve(ai);
     if (models instanceof ModelRoute) models.reserve = reserve;
-    return true;
+    return reserve(ai)?.then(() => true) ?? true;
   }
 }

@@ -1,6 +1,6 @@
 // Rate limits: counted in Redis for all gateways if it is configured, otherwise, or while it is down, in this process.
 import { createHash } from "node:crypto";
-import { RedisClient, RedisScript } from "@platform/redis";
+import { RedisClient, RedisScript, withDeadline } from "@platform/redis";
 import type { RateKey, RateRule } from "../../exchange/rate-key.ts";
 import {
   RATE_WINDOW_SECONDS,
@@ -136,7 +136,10 @@ export class RateLimiter {
         : createHash("sha256").update(text).digest("base64url");
     const name = `${KEY_PREFIX}${rule.name}:${short}`;
     try {
-      const reply = await withDeadline(SCRIPT.run(redis, [name], [String(rule.perMinute)]));
+      const reply = await withDeadline(
+        SCRIPT.run(redis, [name], [String(rule.perMinute)]),
+        DEADLINE_MS,
+      );
       if (Array.isArray(reply)) {
         const [isAllowed, remaining, resetSeconds] = reply;
         return {
@@ -166,28 +169,5 @@ export class RateLimiter {
   #count(at: number, change: number): void {
     const { values } = this.#options.block;
     values[at] = values[at]! + change;
-  }
-}
-
-async function withDeadline<T>(reply: Promise<T>): Promise<T> {
-  const startMs = performance.now();
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    // A burst that keeps this thread busy must not look like a slow Redis: a timer begins with the clock of the event loop,
-    // which then lags behind, and runs before the reads that have the reply.
-    const wait = (leftMs: number): void => {
-      timer = setTimeout(() => setImmediate(check), leftMs);
-    };
-    const check = (): void => {
-      const leftMs = DEADLINE_MS - (performance.now() - startMs);
-      if (leftMs > 0) wait(Math.ceil(leftMs));
-      else reject(new Error(`no reply within ${DEADLINE_MS} ms`));
-    };
-    wait(DEADLINE_MS);
-  });
-  try {
-    return await Promise.race([reply, late]);
-  } finally {
-    clearTimeout(timer);
   }
 }
