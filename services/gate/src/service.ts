@@ -12,6 +12,7 @@ import { type GateSources, type LoadedGate, reloadConfig } from "./config/load.t
 import { reportConsole, startConsole } from "./http/console.ts";
 import { removeDeadControlFolders } from "./http/dead-control-folders.ts";
 import { type GateApi, startApi } from "./http/start-api.ts";
+import type { SourceView } from "./source/source-view.ts";
 import { reportListeners } from "./worker/claimed-listeners.ts";
 
 /** Options of {@link startGate}. */
@@ -34,7 +35,13 @@ export async function startGate(options: GateOptions): Promise<void> {
   const loadConfig = () => reloadConfig(options.sources, loaded).config;
   const traffic = await openTraffic(base, options.workerEntry, loadConfig);
   const access = await openAccess(base, traffic);
-  const api = await startApi({ ...base, ...traffic, ...traffic.tables, ...access });
+  const api = await startApi({
+    ...base,
+    ...traffic,
+    ...traffic.tables,
+    ...access,
+    listSources: () => listSources(base),
+  });
   drainWorkers(base, traffic);
   await access.sharedAccess.start();
   await traffic.pools.start(access.sources);
@@ -42,6 +49,7 @@ export async function startGate(options: GateOptions): Promise<void> {
   const front = await startConsole({
     loaded,
     main: listeners.main,
+    isSecure: base.state.globals.tls !== undefined,
     own: listeners.admin ?? listeners.main,
     socketPath: address.consolePath,
     lifecycle,
@@ -57,8 +65,12 @@ export async function startGate(options: GateOptions): Promise<void> {
   showReadiness(base, traffic, access, api);
   followFiles(base, traffic);
   base.automatic?.start(traffic.controller, lifecycle);
-  reportListeners(listeners, config, lifecycle);
+  reportListeners(listeners, base.state.globals.tls !== undefined, lifecycle);
   reportConsole(lifecycle, front);
+}
+
+function listSources({ secrets }: Base): SourceView[] {
+  return secrets === undefined ? [] : [secrets.view()];
 }
 
 function drainWorkers({ lifecycle, listeners, log }: Base, { pools }: Traffic): void {
@@ -78,14 +90,15 @@ function drainWorkers({ lifecycle, listeners, log }: Base, { pools }: Traffic): 
 }
 
 function showReadiness(
-  { lifecycle, folder, automatic }: Base,
+  { lifecycle, folder, automatic, secrets }: Base,
   { pools, middleware }: Traffic,
   { revocations, sharedAccess }: Access,
   { registry, health, certificateHealth }: GateApi,
 ): void {
   const sources = revocations === undefined ? [] : [revocations.follower];
   const certificates = automatic === undefined ? [] : [automatic.manager];
-  reportSources([...sources, sharedAccess, middleware, certificateHealth, ...certificates], {
+  const outer = secrets === undefined ? certificates : [...certificates, secrets];
+  reportSources([...sources, sharedAccess, middleware, certificateHealth, ...outer], {
     registry,
     health,
     lifecycle,

@@ -68,6 +68,8 @@ export interface VerifierOptions {
   staticTokens?: readonly Secret[];
   /** Secret of HS256 tokens in UTF-8. RFC 7518 section 3.2 requires 32 bytes; see `isWeakSecret`. */
   secret?: string;
+  /** Further secrets of HS256 tokens, such as the one that `secret` has replaced. */
+  formerSecrets?: readonly string[];
   /** Keys of tokens with another algorithm than HS256; what they require depends on `profile`. */
   jwks?: Omit<JwksOptions, "clock">;
   /** Default `access-token`. */
@@ -136,7 +138,7 @@ export function isWeakSecret(secret: string): boolean {
 class Verifier implements TokenVerifier {
   readonly #options: VerifierOptions;
   readonly #staticTokens: readonly LiveSecret[];
-  readonly #secretKey: VerificationKey | undefined;
+  readonly #secretKeys: readonly VerificationKey[];
   readonly #jwks: JwksStore | undefined;
   readonly #audiences: readonly string[];
   readonly #profile: TokenProfile;
@@ -155,9 +157,11 @@ class Verifier implements TokenVerifier {
     if (jwks !== undefined) checkBinding(this.#profile, issuer, audience);
     this.#options = options;
     this.#staticTokens = staticTokens.map(toLiveSecret);
-    if (secret !== undefined) {
-      this.#secretKey = { algorithm: "HS256", key: createSecretKey(Buffer.from(secret)) };
-    }
+    const secrets = secret === undefined ? [] : [secret, ...(options.formerSecrets ?? [])];
+    this.#secretKeys = secrets.map((text) => ({
+      algorithm: "HS256",
+      key: createSecretKey(Buffer.from(text)),
+    }));
     if (jwks !== undefined) {
       // Tokens signed by removed keys must not stay cached.
       this.#jwks = new JwksStore({ ...jwks, clock: options.clock }, () => this.#verified.clear());
@@ -177,7 +181,7 @@ class Verifier implements TokenVerifier {
       if (this.#isExpired(known)) this.#verified.delete(cacheKey);
       return this.#judgeUse(known);
     }
-    if (this.#secretKey === undefined && this.#jwks === undefined) return refuse("unknown_token");
+    if (this.#secretKeys.length === 0 && this.#jwks === undefined) return refuse("unknown_token");
     const jwt = parseJwt(token);
     if (jwt === undefined) return refuse("malformed");
     return this.#verifyJwt(jwt, cacheKey, true);
@@ -193,8 +197,10 @@ class Verifier implements TokenVerifier {
   }
 
   #verifyJwt(jwt: ParsedJwt, cacheKey: string, mayWait: boolean): Verdict | Promise<Verdict> {
-    if (jwt.algorithm === "HS256" && this.#secretKey !== undefined) {
-      return this.#judge(jwt, this.#secretKey, cacheKey);
+    const [secretKey, ...former] = this.#secretKeys;
+    if (jwt.algorithm === "HS256" && secretKey !== undefined) {
+      const key = former.find((one) => isSignatureValid(jwt, one)) ?? secretKey;
+      return this.#judge(jwt, key, cacheKey);
     }
     if (!isAllowedAlgorithm(this.#profile, jwt.algorithm) || this.#jwks === undefined) {
       return refuse("algorithm_not_allowed");

@@ -1,5 +1,4 @@
 // Automatic certificates: account and certificates on disk, pending challenges, and the names that the routes have.
-import { readFileSync } from "node:fs";
 import { ConfigError } from "@platform/kernel/config";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
@@ -12,6 +11,7 @@ import { GATE_VERSION, type GateConfig } from "../config/document.ts";
 import type { Controller } from "../control/controller.ts";
 import type { GateState } from "../control/gate-state.ts";
 import { isServerName } from "../shared-state/index.ts";
+import { readAuthorities } from "./secrets.ts";
 
 const NAMES_CHECK_MS = 1_000;
 
@@ -126,20 +126,11 @@ function readSettings(config: GateConfig): AcmeSettings {
   const { acme_eab_kid: kid, acme_eab_hmac_key: hmacKey } = config;
   return {
     directoryUrl: config.acme_directory_url,
-    ca: config.acme_ca === undefined ? undefined : readAuthorities(config.acme_ca),
+    ca: config.acme_ca === undefined ? undefined : readAuthorities(config.acme_ca, "acme_ca"),
     email: config.acme_email,
     binding: kid === undefined || hmacKey === undefined ? undefined : { kid, hmacKey },
     profile: config.acme_profile,
     keyType: config.acme_key_type,
     challenges: config.acme_challenges,
   };
-}
-
-function readAuthorities(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (cause) {
-    const message = cause instanceof Error ? cause.message : String(cause);
-    throw new ConfigError([{ source: "configuration", path: "acme_ca", message }]);
-  }
 }

@@ -3,7 +3,7 @@ import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import { readDescriptorLimit } from "@platform/kernel/sockets";
 import { FolderLock } from "../access/folder-lock.ts";
-import type { GateConfig } from "../config/document.ts";
+import { type GateConfig, usesTls } from "../config/document.ts";
 import type { LoadedGate } from "../config/load.ts";
 import { getStateFolder } from "../config/state-folder.ts";
 import { type BuildGlobals, buildState, type GateState } from "../control/gate-state.ts";
@@ -29,6 +29,8 @@ import { NetworkLists } from "../resolve/network-lists.ts";
 import type { GlobalSpec, InternalRoute } from "../shared-state/index.ts";
 import { type ClaimedListeners, claimListeners } from "../worker/claimed-listeners.ts";
 import { type AutomaticTls, openAutomaticTls } from "./automatic-tls.ts";
+import type { SecretSource } from "../source/secret-source.ts";
+import { openSecrets } from "./secrets.ts";
 import { warnOfDescriptorLimit } from "../worker/descriptors.ts";
 import { countSharing, countWorkers } from "../worker/worker-count.ts";
 
@@ -48,6 +50,8 @@ export interface Base {
   readonly certificate: ListenerCertificate;
   /** Undefined without automatic certificates. */
   readonly automatic: AutomaticTls | undefined;
+  /** Undefined without a secret service. */
+  readonly secrets: SecretSource | undefined;
   readonly tokens: FollowedTokens;
   readonly networks: NetworkLists;
   /** Number of worker threads of the main listener. */
@@ -77,15 +81,15 @@ export async function openBase(
   warnOfDescriptorLimit(config.max_connections, descriptors, log);
   const folder = getStateFolder(config.data_dir, path);
   const lock = new FolderLock(folder, config.ephemeral);
-  const { certificate, automatic } = await openCertificates(config, folder, lock, log);
+  const sources = await openCertificates(config, folder, lock, log);
+  const { certificate, automatic } = sources;
   const tokens = new FollowedTokens((name, value) => lifecycle.followSecret(name, value));
   const context = {
     control: address,
     hasConsole: config.console_addr !== undefined,
     configPath: path,
     descriptors,
-    certificate,
-    challenges: automatic && (() => automatic.listChallenges()),
+    ...describeSources(sources),
     followToken: (name: string, value: string) => tokens.follow(name, value),
   };
   const sharedConsole = describeSharedConsole(config, address);
@@ -111,8 +115,7 @@ export async function openBase(
     store,
     listeners,
     address,
-    certificate,
-    automatic,
+    ...sources,
     tokens,
     networks,
     workers,
@@ -128,11 +131,28 @@ async function openCertificates(
   folder: string,
   lock: FolderLock,
   log: Logger,
-): Promise<Pick<Base, "certificate" | "automatic">> {
+): Promise<Pick<Base, "certificate" | "automatic" | "secrets">> {
   const certificate = new ListenerCertificate(log);
+  const secrets = await openSecrets(config, folder, log);
+  // A service with the JWT secret only does not turn TLS on.
+  if (secrets !== undefined && (usesTls(config) || secrets.list().length > 0)) {
+    certificate.addProvider("secret", secrets);
+  }
   const automatic = await openAutomaticTls({ config, folder, lock: () => lock.take(), log });
   if (automatic !== undefined) certificate.addProvider("acme", automatic.manager);
-  return { certificate, automatic };
+  return { certificate, automatic, secrets };
+}
+
+function describeSources({
+  certificate,
+  automatic,
+  secrets,
+}: Awaited<ReturnType<typeof openCertificates>>) {
+  return {
+    certificate,
+    listJwtSecrets: secrets && (() => secrets.listJwtSecrets()),
+    challenges: automatic && (() => automatic.listChallenges()),
+  };
 }
 
 /** The names of automatic certificates come from the routes, and the certificates from the names. */

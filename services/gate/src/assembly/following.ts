@@ -8,7 +8,7 @@ const ACCESS_LOG_CHECK_MS = 1000;
 
 /** Rotates logs, renews the certificate and tokens, and reloads at changes of address lists and at SIGHUP. */
 export function followFiles(
-  { certificate, tokens, networks, lifecycle, log }: Base,
+  { certificate, secrets, tokens, networks, lifecycle, log }: Base,
   { controller, pools }: Traffic,
 ): void {
   const rotation = new AccessLogRotation({
@@ -23,6 +23,7 @@ export function followFiles(
   );
   lifecycle.onDrain("address list files", () => networkFiles.stop());
   certificate.start(() => controller.renewGlobals());
+  secrets?.start(() => controller.renewGlobals());
   tokens.onReplaced(() => controller.renewGlobals());
   lifecycle.onDrain("certificate", () => certificate.stop());
   lifecycle.onReload("configuration", async () => {

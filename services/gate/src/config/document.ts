@@ -37,6 +37,7 @@ import { replayOptions } from "./replay-options.ts";
 import { type RouteConfig, routeSchema } from "./route.ts";
 import { findSharedMethods } from "./route-methods.ts";
 import { CONFIG_PATH_DEFAULT, CONFIG_PATH_VARIABLE } from "./state-folder.ts";
+import { sourceKeys } from "./source-keys.ts";
 import { unbuiltKeys } from "./unbuilt-keys.ts";
 import {
   BYTES_MAX,
@@ -107,6 +108,7 @@ const listening = {
   ...createTlsKeys("gate", "With it the listener accepts TLS only."),
   ...edgeKeys,
   ...acmeKeys,
+  ...sourceKeys,
   trusted_proxies: key(unsetOr(z.array(networkSchema()).max(TRUSTED_PROXIES_MAX).default([])), {
     description: "Addresses and CIDR ranges whose forwarding headers are trusted.",
   }),

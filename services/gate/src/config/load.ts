@@ -100,6 +100,9 @@ function checkTogether(config: GateConfig, locate: (key: string) => string): voi
     complain("tls_cert", "tls_key", "is required: tls_cert and tls_key must be set together");
   }
   checkAutomaticTls(config, complain);
+  if (config.secret_url !== undefined && config.secret_api_key === undefined) {
+    complain("secret_api_key", "secret_url", "is required with secret_url");
+  }
   if (config.jwks_url !== undefined) {
     const why = "is required with jwks_url: tokens for other services must be rejected";
     if (config.jwt_issuer === undefined) complain("jwt_issuer", "jwks_url", why);

@@ -32,6 +32,8 @@ export interface GlobalsContext {
   configPath: string;
   descriptors: DescriptorShare;
   certificate: Pick<ListenerCertificate, "read">;
+  /** Keys of HS256 tokens of the secret service, the present one first. */
+  listJwtSecrets?: (() => readonly string[]) | undefined;
   /** Challenges of automatic certificates that are pending; undefined without such certificates. */
   challenges?: (() => PendingChallenges) | undefined;
   /** Follows the replacements of a token of the configuration, by its name in `credentials.env`. */
@@ -53,7 +55,7 @@ export function buildGlobals(
   context: GlobalsContext,
   logs: UsedLogs,
 ): GlobalSpec {
-  const jwt = buildJwt(config);
+  const jwt = buildJwt(config, context.listJwtSecrets?.() ?? []);
   const tls = context.certificate.read(config);
   const challenges = context.challenges?.();
   const aiPrices = readPrices(config.ai_prices);
@@ -187,10 +189,12 @@ function buildTokens(
   };
 }
 
-function buildJwt(config: GateConfig): JwtSpec | undefined {
-  if (config.jwt_secret === undefined && config.jwks_url === undefined) return undefined;
+function buildJwt(config: GateConfig, stored: readonly string[]): JwtSpec | undefined {
+  const [secret, ...formerSecrets] = config.jwt_secret === undefined ? stored : [config.jwt_secret];
+  if (secret === undefined && config.jwks_url === undefined) return undefined;
   return {
-    ...(config.jwt_secret === undefined ? {} : { secret: config.jwt_secret }),
+    ...(secret === undefined ? {} : { secret }),
+    ...(formerSecrets.length === 0 ? {} : { formerSecrets }),
     ...(config.jwks_url === undefined ? {} : { jwksUrl: config.jwks_url }),
     ...(config.jwt_issuer === undefined ? {} : { issuer: config.jwt_issuer }),
     ...(config.jwt_audience === undefined ? {} : { audience: config.jwt_audience }),

@@ -5,6 +5,7 @@ import { MetricRegistry } from "@platform/kernel/metrics";
 import type { RouteSeries } from "../telemetry/route-series.ts";
 import type { OidcSignIn } from "../sign-in/oidc-sign-in.ts";
 import type { MetricsStream } from "../telemetry/metrics-stream.ts";
+import type { SourceView } from "../source/source-view.ts";
 import type { CertificateManager } from "../acme/certificate-manager.ts";
 import type { AccessControl } from "../access/access-control.ts";
 import type { AiBudgets } from "../control/ai-budgets.ts";
@@ -26,6 +27,7 @@ import { createMiddlewareRoutes } from "./middleware-api.ts";
 import { createPolicyRoutes } from "./policy-api.ts";
 import { createSignInRoutes } from "./sign-in-api.ts";
 import { ADMIN_SCOPE, READ_SCOPE } from "./request.ts";
+import { createSourceRoutes } from "./sources-api.ts";
 import { createRouteSeriesRoutes } from "./route-series-api.ts";
 import { type RoutesApiOptions, createRouteRoutes } from "./routes-api.ts";
 import { createUpstreamRoutes } from "./upstreams-api.ts";
@@ -41,6 +43,7 @@ export type GateApiOptions = RoutesApiOptions & {
   /** Undefined without automatic certificates. */
   automatic: { readonly manager: CertificateManager } | undefined;
   signIn: OidcSignIn;
+  listSources: () => readonly SourceView[];
   middleware: MiddlewareStore;
   ai: { readonly figures: AiFigures; readonly ledger: AiLedger; readonly budgets: AiBudgets };
   /** Address of the web console; undefined without one. */
@@ -82,6 +85,7 @@ export function createGateApi(options: GateApiOptions): Api {
         automatic: options.automatic?.manager,
         clock,
       }),
+      ...createSourceRoutes(options.listSources, clock),
       ...createCanaryRoutes(options),
       ...createApiKeyRoutes(options.access),
       ...createMiddlewareRoutes(options.middleware),

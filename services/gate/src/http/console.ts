@@ -7,7 +7,7 @@ import type { Logger } from "@platform/kernel/log";
 import { loadSecretFile, parseEncryptionKeys, type LiveSecret } from "@platform/kernel/secrets";
 import { systemClock } from "@platform/kernel/time";
 import type { Tracer } from "@platform/kernel/trace";
-import { GATE_VERSION, type GateConfig, usesTls } from "../config/document.ts";
+import { GATE_VERSION, type GateConfig } from "../config/document.ts";
 import type { LoadedGate } from "../config/load.ts";
 import { getStateFolder } from "../config/state-folder.ts";
 import { CONSOLE_CLIENT_HEADER, type ConsoleSpec } from "../shared-state/index.ts";
@@ -65,6 +65,8 @@ export interface ConsoleOptions {
   loaded: LoadedGate;
   /** Address of the main listener. */
   main: { port: number };
+  /** True if the gateway's own API has TLS. */
+  isSecure: boolean;
   /** Address of the gateway's own API. */
   own: { host: string; port: number };
   /** Socket of a console on the main listener. */
@@ -76,7 +78,7 @@ export interface ConsoleOptions {
 
 /** Starts the console; undefined without `console_addr`. */
 export async function startConsole(options: ConsoleOptions): Promise<Front | undefined> {
-  const { loaded, own, lifecycle, log: logger, tracer } = options;
+  const { loaded, isSecure, own, lifecycle, log: logger, tracer } = options;
   const { config } = loaded;
   if (config.console_addr === undefined) return undefined;
   const { auth_token: token, jwt_secret: secret, jwks_url: jwks } = config;
@@ -87,7 +89,7 @@ export async function startConsole(options: ConsoleOptions): Promise<Front | und
   });
   const front = await startFront({
     ...describePlace(config.console_addr, options),
-    targets: [{ id: "gate", url: formatOwnUrl(config, own) }, ...others],
+    targets: [{ id: "gate", url: formatOwnUrl(isSecure, own) }, ...others],
     known: new Map([
       ["gate", { version: GATE_VERSION, features: FEATURES, credentials: isOpen ? null : "token" }],
     ]),
@@ -168,8 +170,8 @@ function describeIdentity(
   return { issuer, clientId, clientSecret, scopes: SCOPES, internalUrl };
 }
 
-function formatOwnUrl(config: GateConfig, { host, port }: ConsoleOptions["own"]): URL {
-  const scheme = usesTls(config) ? "https" : "http";
+function formatOwnUrl(isSecure: boolean, { host, port }: ConsoleOptions["own"]): URL {
+  const scheme = isSecure ? "https" : "http";
   const isAny = host === "::" || host === "0.0.0.0";
   const name = isAny ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host;
   return new URL(`${scheme}://${name}:${port}`);

@@ -19,6 +19,7 @@ const VERSIONED: readonly string[] = [
   "admin/access-log",
   "admin/access-log/ws",
   "admin/certificates",
+  "admin/sources",
   "admin/upstreams",
   "admin/route-series",
   "admin/changes",

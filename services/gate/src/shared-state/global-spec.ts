@@ -35,6 +35,8 @@ export interface InternalRoute {
 export interface JwtSpec {
   /** HS256 key. */
   secret?: string;
+  /** Keys that `secret` has replaced a short time ago. */
+  formerSecrets?: readonly string[];
   /** Key set of tokens with public keys; what it requires depends on `profile`. */
   jwksUrl?: string;
   /** Default: access tokens. */

@@ -1,6 +1,6 @@
 // The addresses of the gateway's listeners: the main one, and that of the admin API if it has its own.
 import type { Lifecycle } from "@platform/kernel/lifecycle";
-import { type GateConfig, usesTls } from "../config/document.ts";
+import type { GateConfig } from "../config/document.ts";
 import { type BoundAddress, claimListenAddress } from "./listen-probe.ts";
 
 /** Addresses that no other gateway can take until they are released. */
@@ -39,10 +39,10 @@ export async function claimListeners(config: GateConfig): Promise<ClaimedListene
 /** Reports the listeners as started. */
 export function reportListeners(
   { main, plain, admin }: ClaimedListeners,
-  config: GateConfig,
+  isSecure: boolean,
   lifecycle: Pick<Lifecycle, "reportListener">,
 ): void {
-  const name = usesTls(config) ? "https" : "http";
+  const name = isSecure ? "https" : "http";
   lifecycle.reportListener({ name, ...main });
   if (plain !== undefined) lifecycle.reportListener({ name: "plain", ...plain });
   if (admin !== undefined) lifecycle.reportListener({ name: "admin", ...admin });

@@ -106,11 +106,9 @@ test("raw_path goes together with strip_prefix, and with no other change of the 
   }
 });
 
-test("the default tenant of secrets stops nothing, another one is not available yet", () => {
-  const environment = (value: string) =>
-    loadConfig(gateDefinition, { argv: [], env: { PLATFORM_SECRET_TENANT_ID: value } });
-  assert.equal(environment("default").kind, "run");
-  assert.throws(() => environment("acme"), /PLATFORM_SECRET_TENANT_ID.*not available yet/s);
+test("the tenant of secrets has a default, and alone stops nothing", () => {
+  assert.equal(load("{}").secret_tenant_id, "default");
+  assert.equal(load("{}", { PLATFORM_SECRET_TENANT_ID: "acme" }).secret_tenant_id, "acme");
 });
 
 test("0, an empty string and an empty list mean unset", () => {

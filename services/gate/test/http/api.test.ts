@@ -217,6 +217,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
     access,
     certificates,
     automatic: undefined,
+    listSources: () => [],
     signIn,
     middleware,
     readConsoleUrl: () => undefined,

@@ -59,11 +59,13 @@ function createVerifier(
   onKeysError: (url: string, error: unknown) => void,
   isRevoked: (claims: TokenClaims) => boolean,
 ): TokenVerifier {
-  const { secret, jwksUrl, issuer, audience, leewaySeconds, profile, networks } = spec;
+  const { secret, formerSecrets, jwksUrl, issuer, audience, leewaySeconds, profile, networks } =
+    spec;
   const verifier = createTokenVerifier({
     clock: systemClock,
     leewaySeconds,
     ...(secret === undefined ? {} : { secret }),
+    ...(formerSecrets === undefined ? {} : { formerSecrets }),
     ...(issuer === undefined ? {} : { issuer }),
     ...(audience === undefined ? {} : { audience }),
     ...(profile === undefined ? {} : { profile }),
