@@ -39,6 +39,7 @@ export const ERROR_TABLE = {
   misdirected_request: { status: 421, title: "Misdirected request" },
   unprocessable: { status: 422, title: "Unprocessable content" },
   offload_compacted: { status: 422, title: "Compacted topics stay local" },
+  offload_loop: { status: 422, title: "Uploads would cause uploads" },
   offload_unreachable: { status: 422, title: "Object storage cannot be used" },
   too_many_partitions: { status: 422, title: "Too many partitions" },
   recipient_suppressed: { status: 422, title: "Recipient suppressed" },

@@ -17,6 +17,7 @@ import {
 import { Transport } from "./transport.ts";
 
 const ERROR_BYTES_MAX = 64 * 1024;
+const BUCKET_DOCUMENT_BYTES_MAX = 1024 * 1024;
 /** A page of 1 000 keys of 1 KiB in escaped form. */
 const PAGE_BYTES_MAX = 8 * 1024 * 1024;
 /** Bodies from this size on are hashed on a thread of the pool. */
@@ -221,6 +222,15 @@ export class S3Client {
       }
       token = page.next;
     } while (token !== undefined);
+  }
+
+  /** A document about the bucket, such as `notification`: JSON from stores that have it, XML from others. */
+  readBucketDocument(name: string, options: S3RequestOptions = {}): Promise<string> {
+    const query = [[name, ""]] as const;
+    const headers = { accept: "application/json" };
+    return this.#send({ operation: "describe", method: "GET", query, headers, options }, (answer) =>
+      readText(answer, "describe", BUCKET_DOCUMENT_BYTES_MAX),
+    );
   }
 
   /** Starts a multipart upload and returns its id. */

@@ -48,7 +48,8 @@ export type S3Operation =
   | "upload_part"
   | "complete_upload"
   | "abort_upload"
-  | "list_uploads";
+  | "list_uploads"
+  | "describe";
 
 /** Facts about a failed request besides its code. */
 export interface S3ClientErrorDetails {

@@ -72,7 +72,7 @@ export function createOffloadRoutes(offload: Offload): ApiRoute[] {
       body: settings,
       problems: {
         409: "The configuration sets the store (`configured`), or segments are in another one (`remote_segments_exist`).",
-        422: "The store cannot be used (`offload_unreachable`); `store_code` is its own code.",
+        422: "The store cannot be used (`offload_unreachable`); `store_code` is its own code. Or a notification of the bucket sends uploads to this broker (`offload_loop`).",
       },
       answer: statusAnswer,
       handle: async ({ body }) => {

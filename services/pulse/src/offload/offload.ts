@@ -8,6 +8,7 @@ import { every, systemClock, type Clock, type RepeatingTimer } from "@platform/k
 import { openNodeDisk, type ColdOptions, type Log, type OffloadStatus } from "@platform/log";
 import { S3ClientError } from "@platform/s3";
 import type { PulseConfig } from "../config.ts";
+import { findLoop } from "./notification-loop.ts";
 import { S3ColdStore } from "./s3-cold-store.ts";
 import { OffloadFile, type StoredOffload } from "./settings-file.ts";
 import { isSamePlace, type OffloadTarget } from "../offload-target.ts";
@@ -74,11 +75,25 @@ export class Offload {
   /** Starts the passes of a log that was opened with `cold`. */
   start(journal: Log): void {
     this.#journal = journal;
+    if (this.#active !== undefined) void this.#warnOfLoop(this.#active);
     this.#timer = every(
       PASS_MS,
       () => journal.offload(),
       (error) => this.#options.log.error("offload failed", { error }),
     );
+  }
+
+  async #warnOfLoop(active: Active): Promise<void> {
+    const { log } = this.#options;
+    try {
+      const notification = await this.#findLoop(active);
+      if (notification === undefined) return;
+      log.error("a notification of the bucket sends uploads of this broker to itself", {
+        notification,
+      });
+    } catch (error) {
+      log.warn("the notifications of the bucket could not be read", { error });
+    }
   }
 
   get setting(): OffloadSetting {
@@ -114,6 +129,7 @@ export class Offload {
       const next = this.#activate(target, isUploading, "api");
       try {
         await probe(next.store);
+        await this.#refuseLoop(next);
         await this.#requireObjects(next, moved);
         await this.#file.write({ ...target, enabled: isUploading });
       } catch (error) {
@@ -150,6 +166,20 @@ export class Offload {
   async close(): Promise<void> {
     this.#active?.store.close();
     await this.#timer?.stop();
+  }
+
+  // Uploads of the objects that are listed in the log only: the bucket may be used for other things as well.
+  async #findLoop({ store, target }: Active): Promise<string | undefined> {
+    const document = await store.readNotifications();
+    if (document === undefined) return undefined;
+    return findLoop(document, `${target.prefix}log/`, this.#options.config);
+  }
+
+  async #refuseLoop(next: Active): Promise<void> {
+    const id = await this.#findLoop(next);
+    if (id === undefined) return;
+    const detail = `The notification ${id} of the bucket sends uploads below ${next.target.prefix}log/ to this broker: each would cause the next one. Give it another prefix.`;
+    throw new PlatformError("offload_loop", detail, { fields: { notification: id } });
   }
 
   #activate(target: OffloadTarget, isUploading: boolean, source: Active["source"]): Active {

@@ -100,6 +100,16 @@ export class S3ColdStore implements ColdStore {
     });
   }
 
+  /** The notifications of the bucket; `undefined` if the store does not show them. */
+  async readNotifications(): Promise<string | undefined> {
+    try {
+      return await this.#client.readBucketDocument("notification", { attemptsMax: 1 });
+    } catch (error) {
+      if (error instanceof S3ClientError) return undefined;
+      throw error;
+    }
+  }
+
   /** Aborts what is in flight. */
   close(): void {
     this.#client.close();

@@ -1,6 +1,7 @@
 // Buckets that keep what is deleted, that refuse deletion, and one bucket of two brokers.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { findFreePort } from "@platform/kernel/testing";
 import { waitFor } from "@platform/testing/wait";
 import {
   makeTopic,
@@ -99,6 +100,34 @@ test("while a bucket refuses deletion removals wait, visibly, and happen later",
     const names = [...(await store.list(bucket)).keys()];
     return names.every((name) => name.startsWith("probe-"));
   });
+});
+
+test("a bucket whose notifications send uploads to the same broker is refused", async (t) => {
+  const bucket = "loop";
+  await store.makeBucket(bucket);
+  const port = await findFreePort();
+  const pulse = await startBroker(t, { PLATFORM_PULSE_HTTP_ADDR: `127.0.0.1:${port}` });
+  const notify = (prefix: string, target: object, events = ["ObjectCreated:*"]): Promise<string> =>
+    store.send(
+      "PUT",
+      `/${bucket}?notification`,
+      JSON.stringify({ subscriptions: [{ id: "loop", events, filter: { prefix }, ...target }] }),
+    );
+  const set = () => pulse.post(OFFLOADER, store.settings({ s3_bucket: bucket, s3_prefix: "a/" }));
+  const own = { webhook: `http://127.0.0.1:${port}/api/v1/publish` };
+  for (const prefix of ["", "a/", "a/log/0"]) {
+    await notify(prefix, own);
+    const { status, body } = await set();
+    assert.deepEqual([status, body.code, body.notification], [422, "offload_loop", "loop"], prefix);
+  }
+  const { body } = await pulse.get(OFFLOADER);
+  assert.equal(body.s3_bucket, null);
+  await notify("", own, ["ObjectRemoved:*"]);
+  assert.equal((await set()).status, 200);
+  await notify("b/", own);
+  assert.equal((await set()).status, 200);
+  await notify("", { webhook: "http://127.0.0.1:9/api/v1/publish" });
+  assert.equal((await set()).status, 200);
 });
 
 test("two brokers on one prefix read their own segments and remove nothing of the other", async (t) => {

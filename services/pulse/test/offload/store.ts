@@ -8,6 +8,8 @@ import { createUrlSigner } from "@platform/s3/signature";
 import { StagedVault, vaultRoot } from "@platform/testing/staged-vault";
 
 const REGION = "us-east-1";
+/** Notifications may go to this machine. */
+const EVENTS = { PLATFORM_VAULT_EVENT_NETWORKS: "127.0.0.0/8" };
 const JSON_BODY = { "content-type": "application/json" };
 
 /** A running store with a bucket. */
@@ -23,7 +25,7 @@ export class OffloadStore {
 
   static async start(): Promise<OffloadStore> {
     const folder = mkdtempSync(join(tmpdir(), "pulse-offload-store-"));
-    const store = new OffloadStore(await StagedVault.start({ folder }), folder);
+    const store = new OffloadStore(await StagedVault.start({ folder, env: EVENTS }), folder);
     await store.makeBucket(store.bucket);
     return store;
   }
