@@ -71,7 +71,8 @@ export class Platform {
   readonly runtime: URL;
   /** Ports by service and listener: `pulse kafka`. */
   readonly ports: ReadonlyMap<string, number>;
-  readonly #data: string;
+  /** The data folder. */
+  readonly dataDir: string;
   readonly #up: ReturnType<typeof run>;
   readonly pids: ReadonlyMap<string, number>;
   admin = "";
@@ -80,7 +81,7 @@ export class Platform {
     const started = findStarted(text)!;
     const urlOf = (name: string) => new URL(find(started, name).url);
     this.#up = up;
-    this.#data = data;
+    this.dataDir = data;
     this.gate = urlOf("gate");
     this.auth = urlOf("auth");
     this.tunnel = urlOf("tunnel");
@@ -140,7 +141,7 @@ export class Platform {
 
   /** A credential that the platform generated. */
   readCredential(name: string): string {
-    const text = readFileSync(join(this.#data, "credentials.env"), "utf8");
+    const text = readFileSync(join(this.dataDir, "credentials.env"), "utf8");
     return new RegExp(`^${name}=(.*)$`, "m").exec(text)![1]!;
   }
 
@@ -286,7 +287,7 @@ export class Platform {
 
   /** Opens a tunnel to a local port; resolves with its public address and the function that closes it. */
   async share(port: number, subdomain: string): Promise<{ url: URL; close: () => Promise<void> }> {
-    const args = ["share", `127.0.0.1:${port}`, "--data", this.#data, "--subdomain", subdomain];
+    const args = ["share", `127.0.0.1:${port}`, "--data", this.dataDir, "--subdomain", subdomain];
     const share = run(args, { PLATFORM_TUNNEL_DATA_DIR: makeFolder() });
     const address = new RegExp(`http://${subdomain}\\.localhost:\\d+`);
     const url = await share.waitFor((text) => address.exec(text)?.[0]);

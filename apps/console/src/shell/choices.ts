@@ -53,7 +53,7 @@ export function search(text: string, names: readonly Choice[]): Choice[] {
       area.sections.map((section) => ({
         group: t("Go to"),
         label: section.label === area.label ? area.label : `${area.label} · ${section.label}`,
-        icon: area.id,
+        icon: area.page ?? area.id,
         to: section.to,
       })),
     ),

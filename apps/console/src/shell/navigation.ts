@@ -14,6 +14,8 @@ interface Section {
 /** A service in the rail. */
 export interface Area {
   id: ServiceId;
+  /** Name of its module, if it is not that of the service. */
+  page?: "projects";
   label: string;
   /** First part of its paths. */
   root: string;
@@ -25,6 +27,14 @@ export interface Area {
 /** All services in the order of the rail. */
 export function listAreas(): readonly Area[] {
   return [
+    {
+      id: "runtime",
+      page: "projects",
+      label: t("Projects"),
+      root: "/projects",
+      key: "w",
+      sections: [{ to: "/projects", label: t("Projects"), feature: "projects" }],
+    },
     {
       id: "gate",
       label: t("Gateway"),

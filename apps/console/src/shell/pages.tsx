@@ -18,7 +18,7 @@ interface Module {
 }
 
 /** Pages that belong to no service. */
-type OwnPage = "access" | "settings";
+type OwnPage = "access" | "settings" | "projects";
 
 const MODULES: Partial<Record<ServiceId | OwnPage, () => Promise<Module>>> = {
   gate: () => import("../gateway/pages.tsx"),
@@ -28,6 +28,7 @@ const MODULES: Partial<Record<ServiceId | OwnPage, () => Promise<Module>>> = {
   tunnel: () => import("../tunnels/pages.tsx"),
   pulse: () => import("../messaging/pages.tsx"),
   runtime: () => import("../runtime/pages.tsx"),
+  projects: () => import("../projects/pages.tsx"),
   access: () => import("../access/pages.tsx"),
   settings: () => import("../settings/pages.tsx"),
 };
@@ -47,7 +48,7 @@ const failedMs = signal<number | undefined>(undefined);
 /** The page of the current path. */
 export function CurrentPage() {
   const area = findArea(path.value);
-  const name = area?.id ?? OWN_PAGES[path.value];
+  const name = moduleOf(path.value);
   useEffect(() => {
     if (name !== undefined) void load(name);
   }, [name]);
@@ -82,7 +83,7 @@ export function CurrentPage() {
 
 /** Loads the module of the current path while the session is still read. */
 export function preloadPage(): void {
-  const name = findArea(path.value)?.id ?? OWN_PAGES[path.value];
+  const name = moduleOf(path.value);
   if (name !== undefined) void load(name);
 }
 
@@ -104,7 +105,12 @@ async function load(name: ServiceId | OwnPage): Promise<void> {
 }
 
 function isOpen(name: ServiceId | OwnPage): boolean {
-  return (findArea(path.value)?.id ?? OWN_PAGES[path.value]) === name;
+  return moduleOf(path.value) === name;
+}
+
+function moduleOf(current: string): ServiceId | OwnPage | undefined {
+  const area = findArea(current);
+  return area?.page ?? area?.id ?? OWN_PAGES[current];
 }
 
 function NotFound() {

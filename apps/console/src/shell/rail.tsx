@@ -20,7 +20,8 @@ export function availableAreas(): Area[] {
       sections: area.sections.filter(
         ({ feature }) => feature === undefined || hasFeature(area.id, feature),
       ),
-    }));
+    }))
+    .filter(({ sections }) => sections.length > 0);
 }
 
 /** Name of this installation: its host. */
@@ -45,7 +46,7 @@ export function Rail() {
         </a>
         <div class="gap" />
         {availableAreas().map((area) => (
-          <AreaLinks key={area.id} area={area} current={current} />
+          <AreaLinks key={area.root} area={area} current={current} />
         ))}
       </div>
       <div class="foot nav">
@@ -65,7 +66,8 @@ export function Rail() {
 
 function AreaLinks({ area, current }: { area: Area; current: string }) {
   const isOpen = current === area.root || current.startsWith(`${area.root}/`);
-  const feed = feeds.value.get(area.id);
+  // Figures and alarms of the runtime stand at its own area.
+  const feed = area.page === undefined ? feeds.value.get(area.id) : undefined;
   const first = area.sections[0]!.to;
   const alarms = feed?.attention.filter(({ level }) => level === "critical").length ?? 0;
   return (
@@ -75,7 +77,7 @@ function AreaLinks({ area, current }: { area: Area; current: string }) {
         class={isOpen ? "open" : ""}
         aria-current={current === first && area.sections.length === 1 ? "page" : undefined}
       >
-        <ServiceMark id={area.id} />
+        {area.page === undefined ? <ServiceMark id={area.id} /> : <Icon name={area.page} />}
         {area.label}
         {alarms > 0 && <span class="n">{alarms}</span>}
         {alarms === 0 && feed?.isUp === true && (
@@ -153,10 +155,7 @@ export function PhoneBar() {
   const ref = useRef<HTMLDivElement>(null);
   const current = path.value;
   const areas = availableAreas();
-  const order = ["gate", "pulse", "vault", "auth", "notify", "tunnel", "runtime"];
-  const first = areas
-    .toSorted((one, other) => order.indexOf(one.id) - order.indexOf(other.id))
-    .slice(0, 3);
+  const first = chooseFirst(areas);
   const close = (): void => ref.current?.hidePopover();
   return (
     <nav class="phone-bar" aria-label={t("Console")}>
@@ -187,7 +186,7 @@ export function PhoneBar() {
         aria-label={t("More")}
       >
         {areas.map((area) => (
-          <div key={area.id}>
+          <div key={area.root}>
             <b>
               <ServiceMark id={area.id} /> {area.label}
             </b>
@@ -208,6 +207,14 @@ export function PhoneBar() {
       </div>
     </nav>
   );
+}
+
+function chooseFirst(areas: readonly Area[]): Area[] {
+  const order = ["gate", "pulse", "vault", "auth", "notify", "tunnel", "runtime"];
+  return areas
+    .filter(({ page }) => page === undefined)
+    .toSorted((one, other) => order.indexOf(one.id) - order.indexOf(other.id))
+    .slice(0, 3);
 }
 
 /** Says that the session belongs to everybody on this machine. */

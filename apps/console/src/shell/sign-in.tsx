@@ -96,7 +96,7 @@ export function Credentials({
   const [failure, setFailure] = useState<ApiFailure | undefined>(undefined);
   const [isBusy, setBusy] = useState(false);
   const service = services.find((one) => one.id === id) ?? services[0]!;
-  const label = listAreas().find((area) => area.id === id)?.label ?? id;
+  const label = listAreas().find((area) => area.page === undefined && area.id === id)?.label ?? id;
   const submit = async (): Promise<void> => {
     setBusy(true);
     try {
@@ -126,7 +126,8 @@ export function Credentials({
           >
             {services.map((one) => (
               <option key={one.id} value={one.id}>
-                {listAreas().find((area) => area.id === one.id)?.label ?? one.id}
+                {listAreas().find((area) => area.page === undefined && area.id === one.id)?.label ??
+                  one.id}
               </option>
             ))}
           </select>
@@ -185,7 +186,10 @@ const POINTS = 90;
 /** One line a service: an ornament in the colours of the charts. */
 function Lines() {
   const lines = useMemo(
-    () => listAreas().map((area, index) => ({ area, points: drawLine(index) })),
+    () =>
+      listAreas()
+        .filter(({ page }) => page === undefined)
+        .map((area, index) => ({ area, points: drawLine(index) })),
     [],
   );
   return (

@@ -17,7 +17,9 @@ export function TraceStrip() {
   const scope = trace.value;
   if (scope === undefined) {
     // Its place, until the module of the page is loaded.
-    return path.value === "/" || findArea(path.value) !== undefined ? <div class="trace" /> : null;
+    const area = findArea(path.value);
+    const hasTrace = path.value === "/" || (area !== undefined && area.page === undefined);
+    return hasTrace ? <div class="trace" /> : null;
   }
   const lost = loss.value;
   return (
@@ -57,7 +59,7 @@ function describeLoss({ of, sinceMs }: Loss): string {
       },
     );
   }
-  const name = listAreas().find(({ id }) => id === of)?.label ?? of;
+  const name = listAreas().find(({ id, page }) => page === undefined && id === of)?.label ?? of;
   return t("No answer from {name} since {time}. This page shows earlier data until it is back.", {
     name,
     time,

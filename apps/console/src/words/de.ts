@@ -6,6 +6,7 @@ import { GATEWAY } from "./german/gateway.ts";
 import { MAIL } from "./german/mail.ts";
 import { MESSAGING } from "./german/messaging.ts";
 import { PROBLEMS } from "./german/problems.ts";
+import { PROJECTS } from "./german/projects.ts";
 import { RUNTIME } from "./german/runtime.ts";
 import { SERVICES } from "./german/services.ts";
 import { STORAGE } from "./german/storage.ts";
@@ -19,6 +20,7 @@ export const DE: Readonly<Record<string, string>> = {
   ...MAIL,
   ...MESSAGING,
   ...PROBLEMS,
+  ...PROJECTS,
   ...SERVICES,
   ...RUNTIME,
   ...STORAGE,

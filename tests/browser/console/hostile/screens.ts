@@ -37,6 +37,7 @@ export const SERVICE_SCREENS: readonly string[] = [
   "/storage/drives",
   "/storage/events",
   "/storage/jobs",
+  "/projects",
   "/runtime/services",
   "/runtime/schedules",
   "/runtime/logs",

@@ -1,0 +1,230 @@
+// The projects of this platform, and the page of one.
+import type { Answer } from "../contract/answer.ts";
+import { segment } from "../api/api.ts";
+import { formatBytes, formatNumber } from "../format/format.ts";
+import { href, navigate } from "../router/router.ts";
+import { callService } from "../session/session.ts";
+import { useCrumbs } from "../stage/stage.ts";
+import { FactRow, Facts, Section } from "../view/controls.tsx";
+import { useLoad } from "../view/load.ts";
+import { Empty, Split, Title } from "../view/pane.tsx";
+import { Loading } from "../view/problem.tsx";
+import { State, type StateKind } from "../view/state.tsx";
+import { Table } from "../view/table.tsx";
+import { t } from "../words/words.ts";
+import { dataPath, projectPath } from "./paths.ts";
+
+const REFRESH_MS = 5_000;
+
+type Project = Answer<"runtime", "GET /projects">["items"][number];
+type DatabasesAnswer = Answer<"runtime", "GET /projects/{project}/databases">;
+type Database = DatabasesAnswer["items"][number];
+
+const KINDS: Readonly<Record<Project["state"], StateKind>> = {
+  running: "ok",
+  starting: "warn",
+  restarting: "bad",
+  stopping: "warn",
+  stopped: "off",
+};
+
+async function listProjects(): Promise<Project[]> {
+  const answer = await callService<Answer<"runtime", "GET /projects">>("runtime", "/projects");
+  return answer.items;
+}
+
+export function ProjectsPage() {
+  useCrumbs([{ label: t("Projects") }]);
+  const loaded = useLoad("projects", listProjects, REFRESH_MS);
+  return (
+    <Split>
+      <h1 class="hidden">{t("Projects")}</h1>
+      <Loading of={loaded}>
+        {(projects) =>
+          projects.length === 0 ? (
+            <Empty title={t("No project runs")}>
+              <p>
+                <code>platform init shop</code>
+              </p>
+              <p>{t("Then platform up in its folder: it joins this platform.")}</p>
+            </Empty>
+          ) : (
+            <Table
+              label={t("Projects")}
+              rows={projects}
+              idOf={({ name }) => name}
+              onSelect={({ name }) => navigate(projectPath(name))}
+              isTall
+              columns={[
+                {
+                  title: t("Project"),
+                  render: ({ name, url }) => (
+                    <span class="two">
+                      <a href={href(projectPath(name))}>{name}</a>
+                      <small class="mono">{url}</small>
+                    </span>
+                  ),
+                },
+                {
+                  title: t("State"),
+                  kind: "w-l",
+                  render: ({ state }) => <State kind={KINDS[state]}>{describeState(state)}</State>,
+                },
+                {
+                  title: t("Folder"),
+                  kind: "mono wide-only",
+                  render: ({ folder }) => <span title={folder}>{folder}</span>,
+                },
+              ]}
+            />
+          )
+        }
+      </Loading>
+    </Split>
+  );
+}
+
+/** The page of a project. */
+export function ProjectPage({ name }: { name: string }) {
+  useCrumbs([{ label: t("Projects"), to: "/projects" }, { label: name }]);
+  const projects = useLoad("projects", listProjects, REFRESH_MS);
+  const project = projects.data.value?.find((one) => one.name === name);
+  const databases = useLoad(`databases ${name}`, async () =>
+    callService<DatabasesAnswer>("runtime", `/projects/${segment(name)}/databases`),
+  );
+  return (
+    <Split pane={<Links name={name} url={project?.url ?? ""} />}>
+      <Title
+        isName
+        tags={
+          project === undefined ? undefined : (
+            <State kind={KINDS[project.state]}>{describeState(project.state)}</State>
+          )
+        }
+      >
+        {name}
+      </Title>
+      {project !== undefined && <About project={project} />}
+      <Section title={t("Databases")}>
+        <Loading of={databases}>
+          {({ items }) =>
+            items.length === 0 ? (
+              <Empty title={t("No database")}>
+                <p>{t("database notes in the project's main file declares one.")}</p>
+              </Empty>
+            ) : (
+              <DatabaseTable project={name} items={items} />
+            )
+          }
+        </Loading>
+      </Section>
+    </Split>
+  );
+}
+
+function About({ project }: { project: Project }) {
+  return (
+    <Section title={t("Project")}>
+      <Facts>
+        <FactRow term={t("Address")} isMono>
+          <a href={project.url}>{project.url}</a>
+        </FactRow>
+        <FactRow term={t("Folder")} isMono>
+          <span class="wrap">{project.folder}</span>
+        </FactRow>
+        <FactRow term={t("Rules at the gateway")}>{formatNumber(project.rules.length)}</FactRow>
+      </Facts>
+      {project.detail !== "" && (
+        <>
+          <p class="bad">{t("Last failure")}</p>
+          <pre class="code-frame" tabIndex={0}>
+            {project.detail}
+          </pre>
+        </>
+      )}
+      {[...project.rules, ...project.cuts].map((rule) => (
+        <p key={rule} class="mono i2 wrap">
+          {rule}
+        </p>
+      ))}
+    </Section>
+  );
+}
+
+function DatabaseTable({ project, items }: { project: string; items: readonly Database[] }) {
+  return (
+    <Table
+      label={t("Databases")}
+      rows={items}
+      idOf={({ name }) => name}
+      onSelect={({ name }) => navigate(dataPath(project, name))}
+      columns={[
+        {
+          title: t("Database"),
+          render: ({ name }) => <a href={href(dataPath(project, name))}>{name}</a>,
+        },
+        {
+          title: t("Kind"),
+          kind: "w-m wide-only",
+          render: ({ kind }) => (kind === "sqlite" ? "SQLite" : "PostgreSQL"),
+        },
+        {
+          title: t("Size"),
+          kind: "w-s",
+          isNumber: true,
+          render: ({ bytes }) => formatBytes(bytes),
+        },
+        {
+          title: t("Migrations"),
+          kind: "w-l wide-only",
+          render: ({ migrations: { applied, waiting } }) =>
+            waiting !== null && waiting.length > 0
+              ? t("{n} applied, {m} waiting", { n: applied.length, m: waiting.length })
+              : t("{n} applied", { n: applied.length }),
+        },
+      ]}
+    />
+  );
+}
+
+function Links({ name, url }: { name: string; url: string }) {
+  const links: [to: string, label: string][] = [
+    [`/runtime/logs?service=${segment(name)}`, t("Log")],
+    ["/runtime/schedules", t("Schedules")],
+    [`/gateway/routes?filter=${segment(name)}`, t("Routes")],
+    [`/storage/buckets/app-${segment(name)}`, t("Bucket")],
+    [`/messaging/topics?filter=${segment(name)}`, t("Topics")],
+    ["/mail/messages", t("Sent mail")],
+  ];
+  return (
+    <Section title={t("Also of this project")}>
+      <ul class="plain-list">
+        {links.map(([to, label]) => (
+          <li key={to}>
+            <a class="link" href={href(to)}>
+              {label}
+            </a>
+          </li>
+        ))}
+        {url !== "" && (
+          <li>
+            <a class="link" href={`${url}/api/docs`}>
+              {t("API of the project")}
+            </a>
+          </li>
+        )}
+      </ul>
+    </Section>
+  );
+}
+
+function describeState(state: Project["state"]): string {
+  const words: Record<Project["state"], string> = {
+    running: t("Running"),
+    starting: t("Starting"),
+    restarting: t("Failed, restarting"),
+    stopping: t("Stopping"),
+    stopped: t("Stopped"),
+  };
+  return words[state];
+}

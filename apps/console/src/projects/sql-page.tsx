@@ -1,0 +1,281 @@
+// Statements on a database: run, stopped, planned, saved; changes are counted first and then confirmed.
+import { useRef, useState } from "preact/hooks";
+import { formatNumber } from "../format/format.ts";
+import { queryValue, setQuery } from "../router/router.ts";
+import { callService } from "../session/session.ts";
+import { Action, TextField } from "../view/controls.tsx";
+import { toFailure, useLoad } from "../view/load.ts";
+import { Empty, Split } from "../view/pane.tsx";
+import { Problem } from "../view/problem.tsx";
+import type { ApiFailure } from "../api/api.ts";
+import { t } from "../words/words.ts";
+import type { InputCell, QueryAnswer } from "./data.ts";
+import {
+  DatabaseFrame,
+  isUnlocked,
+  mayUse,
+  useDatabase,
+  type DatabaseName,
+} from "./database-frame.tsx";
+import { DataGrid } from "./grid.tsx";
+import { databaseApi } from "./paths.ts";
+import { SaveDialog } from "./save-dialog.tsx";
+import { SqlEditor } from "./sql-editor.tsx";
+import { SqlSide } from "./sql-side.tsx";
+import { listParameters } from "./sql-words.ts";
+import { loadTables } from "./tables.tsx";
+
+const CHANGE = /^(?:\s|--[^\n]*\n|\/\*[^]*?\*\/)*(?:insert|update|delete|replace|merge|with)\b/i;
+
+/** A line of a plan. */
+interface PlanLine {
+  depth: number;
+  text: string;
+}
+
+/** The result of the last run. */
+type Result =
+  | { kind: "rows"; answer: QueryAnswer }
+  | { kind: "plan"; lines: PlanLine[] }
+  | { kind: "counted"; rows: number; others: number; text: string }
+  | { kind: "changed"; rows: number }
+  | { kind: "failed"; failure: ApiFailure };
+
+/** Runs statements of the page, one at a time. */
+function useStatements({ project, database }: DatabaseName) {
+  const [result, setResult] = useState<Result | undefined>(undefined);
+  const [isRunning, setRunning] = useState(false);
+  const stop = useRef<AbortController | undefined>(undefined);
+  const base = databaseApi(project, database);
+  const perform = async (work: (signal: AbortSignal) => Promise<Result>): Promise<void> => {
+    stop.current?.abort();
+    const mine = (stop.current = new AbortController());
+    setRunning(true);
+    try {
+      const found = await work(mine.signal);
+      if (stop.current === mine) setResult(found);
+    } catch (error) {
+      if (mine.signal.aborted) setResult(undefined);
+      else setResult({ kind: "failed", failure: toFailure(error) });
+    } finally {
+      if (stop.current === mine) setRunning(false);
+    }
+  };
+  const query = async (json: object, signal: AbortSignal): Promise<QueryAnswer> =>
+    callService<QueryAnswer>("runtime", `${base}/query`, { method: "POST", json, signal });
+  return {
+    result,
+    isRunning,
+    stop: () => stop.current?.abort(),
+    run: (sql: string, parameters: Record<string, InputCell>, isChange: boolean) =>
+      perform(async (signal) => {
+        if (!isChange) {
+          return { kind: "rows", answer: await query({ sql, parameters }, signal) };
+        }
+        const { changes } = await query({ sql, parameters, write: {} }, signal);
+        const { rows, others } = changes!;
+        return { kind: "counted", rows, others, text: sql };
+      }),
+    confirm: (sql: string, parameters: Record<string, InputCell>, expected: number) =>
+      perform(async (signal) => {
+        const { changes } = await query({ sql, parameters, write: { expected } }, signal);
+        const { rows, others, kept } = changes!;
+        return kept ? { kind: "changed", rows } : { kind: "counted", rows, others, text: sql };
+      }),
+    plan: (sql: string, parameters: Record<string, InputCell>) =>
+      perform(async (signal) => {
+        const options = { method: "POST", json: { sql, parameters }, signal };
+        const { lines } = await callService<{ lines: PlanLine[] }>(
+          "runtime",
+          `${base}/plan`,
+          options,
+        );
+        return { kind: "plan", lines };
+      }),
+  };
+}
+
+export function SqlPage(name: DatabaseName) {
+  const state = useDatabase(name);
+  const [text, setText] = useState(queryValue("sql"));
+  const [values, setValues] = useState<Readonly<Record<string, string>>>({});
+  const [isSaving, setSaving] = useState(false);
+  const tables = useLoad(`tables ${name.project} ${name.database}`, async () => loadTables(name));
+  const statements = useStatements(name);
+  const names = (tables.data.value ?? []).flatMap((table) => [
+    table.name,
+    ...table.columns.map((column) => column.name),
+  ]);
+  const parameters = listParameters(text);
+  const bound = Object.fromEntries(parameters.map((one) => [one, readValue(values[one])]));
+  const isChange = isUnlocked.value && state?.mode === "edit" && CHANGE.test(text);
+  const run = (): void => {
+    setQuery({ sql: text }, { replace: true });
+    void statements.run(text, bound, isChange);
+  };
+  return (
+    <DatabaseFrame {...name} tab="sql" mode={state?.mode}>
+      <Split pane={<SqlSide name={name} onChoose={setText} revision={isSaving ? 1 : 0} />}>
+        <SqlEditor value={text} names={names} onInput={setText} onRun={run} />
+        {parameters.length > 0 && (
+          <div class="sql-parameters">
+            {parameters.map((one) => (
+              <TextField
+                key={one}
+                label={`:${one}`}
+                isMono
+                value={values[one] ?? ""}
+                onInput={(value) => setValues((before) => ({ ...before, [one]: value }))}
+              />
+            ))}
+          </div>
+        )}
+        <Buttons
+          project={name.project}
+          isRunning={statements.isRunning}
+          isChange={isChange}
+          isEmpty={text.trim() === ""}
+          onRun={run}
+          onStop={statements.stop}
+          onPlan={() => void statements.plan(text, bound)}
+          onSave={() => setSaving(true)}
+        />
+        <ResultView
+          result={statements.result}
+          onConfirm={(rows) => void statements.confirm(text, bound, rows)}
+          isSame={(sql) => sql === text}
+        />
+      </Split>
+      {isSaving && <SaveDialog name={name} sql={text} onClose={() => setSaving(false)} />}
+    </DatabaseFrame>
+  );
+}
+
+// Numbers are sent as such: SQLite compares them with columns that have no type.
+function readValue(text = ""): InputCell {
+  if (/^-?\d{1,15}$/.test(text)) return Number(text);
+  return /^-?\d{16,19}$/.test(text) ? { int: text } : text;
+}
+
+function Buttons(props: {
+  project: string;
+  isRunning: boolean;
+  isChange: boolean;
+  isEmpty: boolean;
+  onRun: () => void;
+  onStop: () => void;
+  onPlan: () => void;
+  onSave: () => void;
+}) {
+  const { project, isRunning, isChange, isEmpty } = props;
+  const blocked = mayUse("query", project)
+    ? isEmpty
+      ? t("The statement is empty")
+      : undefined
+    : t("Requires the permission {name}", { name: "data:query" });
+  return (
+    <div class="bar">
+      {isRunning ? (
+        <Action onClick={props.onStop} icon="pause">
+          {t("Stop the statement")}
+        </Action>
+      ) : (
+        <Action
+          onClick={props.onRun}
+          kind="primary"
+          icon="play"
+          blocked={blocked}
+          shortcut="Ctrl ↵"
+        >
+          {isChange ? t("Count the rows") : t("Run")}
+        </Action>
+      )}
+      <Action onClick={props.onPlan} blocked={blocked}>
+        {t("Plan")}
+      </Action>
+      <Action onClick={props.onSave} blocked={blocked}>
+        {t("Save…")}
+      </Action>
+      <span class="hint">
+        {isChange
+          ? t("It runs in a transaction that is rolled back, and says how many rows it changes.")
+          : t(
+              "It can only read, all columns. Functions with outside effects are the role's matter.",
+            )}
+      </span>
+    </div>
+  );
+}
+
+function ResultView(props: {
+  result: Result | undefined;
+  onConfirm: (rows: number) => void;
+  isSame: (sql: string) => boolean;
+}) {
+  const { result, onConfirm, isSame } = props;
+  if (result === undefined) return null;
+  switch (result.kind) {
+    case "failed":
+      return <Problem failure={result.failure} />;
+    case "plan":
+      return (
+        <ul class="plan" aria-label={t("Plan")}>
+          {result.lines.map(({ depth, text }, index) => (
+            <li key={index} class="mono" style={{ paddingLeft: `${depth * 20}px` }}>
+              {text}
+            </li>
+          ))}
+        </ul>
+      );
+    case "counted":
+      return (
+        <div class="banner" role="status">
+          {t(
+            "It changes {n} rows, and {m} others by foreign keys and triggers. Nothing is changed yet.",
+            {
+              n: formatNumber(result.rows),
+              m: formatNumber(result.others),
+            },
+          )}{" "}
+          <Action
+            kind="bad"
+            blocked={isSame(result.text) ? undefined : t("The statement has changed")}
+            onClick={() => onConfirm(result.rows)}
+          >
+            {t("Change {n} rows", { n: formatNumber(result.rows) })}
+          </Action>
+        </div>
+      );
+    case "changed":
+      return (
+        <p class="banner" role="status">
+          {t("{n} rows are changed.", { n: formatNumber(result.rows) })}
+        </p>
+      );
+    case "rows":
+      return <Answer answer={result.answer} />;
+    default:
+      return result satisfies never;
+  }
+}
+
+function Answer({ answer }: { answer: QueryAnswer }) {
+  const { columns, rows, truncated, elapsed_ms: ms } = answer;
+  const shown = { n: formatNumber(rows.length), ms };
+  return (
+    <>
+      <p class="hint query-done" role="status">
+        {truncated ? t("The first {n} rows, in {ms} ms.", shown) : t("{n} rows in {ms} ms.", shown)}
+      </p>
+      {rows.length === 0 ? (
+        <Empty title={t("No rows")} />
+      ) : (
+        <DataGrid
+          label={t("Rows")}
+          columns={columns.map(({ name, type }, index) => ({ name, type, index }))}
+          rows={rows.map((values) => ({ values }))}
+        />
+      )}
+    </>
+  );
+}
