@@ -1,8 +1,9 @@
 // The pages "Messaging", "MQTT", "STOMP" and "Object storage": their commands run as they are, but for ports and folder.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import {
   anyPort,
   find,
@@ -16,6 +17,7 @@ import { skipWithout, typeCommands } from "./terminal.ts";
 
 const skip = skipWithout(["bash", "curl", "kcat", "aws", "mosquitto_pub", "mosquitto_sub"]);
 
+const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
 const folder = makeFolder();
 let up: ReturnType<typeof run>;
 let ports: [fixed: string, actual: string][];
@@ -111,6 +113,27 @@ test("asking storage: S3's form and records alone", { skip }, async () => {
   );
   assert.match(out, /"limit":2\},"results":\[\{"key":"docs\/coffee.txt"/);
   assert.ok(!out.includes('"code"'), out);
+});
+
+test("code on objects: on request, by a trigger, by a pipeline", { skip }, async () => {
+  for (const name of ["csv2json.wasm", "redact.wasm"])
+    copyFileSync(join(REPOSITORY, "examples/guests", name), join(folder, name));
+  const out = await type("code-on-objects.md");
+  assert.match(out, /^\{"name":"Ann","mail":"\[e-mail\]"\}$/m);
+  assert.match(out, /"key":"out\/people\.json","version_id":"null"/);
+  assert.match(out, / again\.json$/m);
+  assert.match(out, /"trigger":"to-json","key":"in\/again\.csv".*"outcome":"done"/);
+  assert.match(out, / people\.csv$/m);
+  assert.match(out, /^\S+ +pipeline +completed +2 +0 /m);
+  assert.ok(!out.includes('"code"'), out);
+});
+
+test("jobs: a copy, and a bucket as it was", { skip }, async () => {
+  const out = await type("jobs.md");
+  assert.match(out, /"state": "completed"/);
+  assert.match(out, /^\S+ +rewind +completed +3 +0 /m);
+  const listed = out.match(/ [123]\.txt$/gm) ?? [];
+  assert.equal(listed.length, 6, out);
 });
 
 test("object storage: objects, links, versions, lifecycle and quota", { skip }, async () => {

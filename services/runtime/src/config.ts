@@ -243,6 +243,32 @@ export const runtimeDefinition = defineConfig({
       standalone: true,
       options: { data, json: jsonLines },
     },
+    "module put": {
+      summary: "Register a WebAssembly module that storage runs on objects, and print its hash.",
+      standalone: true,
+      arguments: ["name", "file"],
+      options: { data },
+      examples: [
+        ["platform module put csv2json csv2json.wasm", "then POST …?transform&module=csv2json"],
+      ],
+    },
+    "job list": {
+      summary: "List the batch jobs of storage, the newest first.",
+      standalone: true,
+      options: { data, json: jsonLines },
+    },
+    "job show": {
+      summary: "Print a batch job with its first failures.",
+      standalone: true,
+      arguments: ["id"],
+      options: { data },
+    },
+    "job cancel": {
+      summary: "Cancel a batch job. What it has done stays.",
+      standalone: true,
+      arguments: ["id"],
+      options: { data },
+    },
     "app add": {
       summary:
         "Create an OAuth client, a role, a storage key and topic rules for an application, and print its environment file.",

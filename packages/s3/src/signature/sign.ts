@@ -46,9 +46,13 @@ export interface SignedHead {
 }
 
 /** Signs requests of `fetch` by their URL: the headers to send with a body, without `host`. */
-export type UrlSigner = (method: string, url: URL, body: string) => Record<string, string>;
+export type UrlSigner = (
+  method: string,
+  url: URL,
+  body: string | Uint8Array,
+) => Record<string, string>;
 
-/** Creates a signer for requests whose bodies are short texts. */
+/** Creates a signer for requests whose bodies are in memory. */
 export function createUrlSigner(identity: SigningIdentity): UrlSigner {
   return (method, url, body) => {
     const { host: _host, ...headers } = signRequest(identity, {

@@ -18,7 +18,7 @@ export class ApiError extends Error {
 }
 
 /** Headers of one request, such as its credentials. */
-type Authorize = (method: Method, url: URL, body: string) => Record<string, string>;
+type Authorize = (method: Method, url: URL, body: string | Uint8Array) => Record<string, string>;
 
 /** Options of {@link ApiClient}. */
 export interface ApiClientOptions {
@@ -39,15 +39,24 @@ export class ApiClient {
   }
 
   /** Sends a request with a JSON body; resolves to the parsed response. Throws `ApiError`. */
-  async call(method: Method, path: string, body?: unknown): Promise<Record<string, unknown>> {
+  call(method: Method, path: string, body?: unknown): Promise<Record<string, unknown>> {
+    if (body === undefined) return this.send(method, path);
+    return this.send(method, path, { type: "application/json", bytes: JSON.stringify(body) });
+  }
+
+  /** Sends a request with a body of any type; resolves to the parsed response. Throws `ApiError`. */
+  async send(
+    method: Method,
+    path: string,
+    body?: { type: string; bytes: string | Uint8Array<ArrayBuffer> },
+  ): Promise<Record<string, unknown>> {
     const { label, url: base, authorize, timeoutMs } = this.#options;
     const url = new URL(path, base);
-    const text = body === undefined ? "" : JSON.stringify(body);
     const headers = {
-      ...(text === "" ? {} : { "content-type": "application/json" }),
-      ...authorize(method, url, text),
+      ...(body === undefined ? {} : { "content-type": body.type }),
+      ...authorize(method, url, body?.bytes ?? ""),
     };
-    const init = { method, headers, ...(text === "" ? {} : { body: text }) };
+    const init = { method, headers, ...(body === undefined ? {} : { body: body.bytes }) };
     const answer = await send(label, url, init, timeoutMs);
     const received = await answer.text();
     if (!answer.ok) throw new ApiError(explain(label, answer.status, received), answer.status);

@@ -47,6 +47,17 @@ export async function runAppList({ data, json }: ListOptions): Promise<void> {
 
 type Item = Readonly<Record<string, unknown>>;
 
+/** Prints the items at a path page by page, in lines of JSON or as a table of columns. */
+export async function printPages(
+  json: boolean,
+  header: readonly string[],
+  api: ApiClient,
+  path: string,
+  columns: readonly ((item: Item) => string)[],
+): Promise<void> {
+  await print(json, header, readPages(api, path, "items"), columns);
+}
+
 async function* readPages(api: ApiClient, path: string, member: string): AsyncGenerator<Item> {
   let cursor: string | null = null;
   do {
@@ -55,7 +66,10 @@ async function* readPages(api: ApiClient, path: string, member: string): AsyncGe
       ...(cursor === null ? {} : { cursor }),
     });
     const separator = path.includes("?") ? "&" : "?";
-    const page = await api.call("GET", `/api/v1/${path}${separator}${query.toString()}`);
+    const page = await api.call(
+      "GET",
+      `${path.startsWith("/") ? "" : "/api/v1/"}${path}${separator}${query.toString()}`,
+    );
     yield* page[member] as Item[];
     cursor = (page["next_cursor"] as string | null | undefined) ?? null;
   } while (cursor !== null);

@@ -12,6 +12,17 @@ export const OPERATOR_HANDLERS = {
     (await import("./list.ts")).runUserList(options),
   "bucket list": async ({ options }: Call<{ json: boolean }>) =>
     (await import("./list.ts")).runBucketList(options),
+  "module put": async ({
+    options: { data },
+    positionals: [name = "", file = ""],
+  }: Call<Record<never, never>>) =>
+    (await import("./storage-jobs.ts")).runModulePut(data, name, file),
+  "job list": async ({ options }: Call<{ json: boolean }>) =>
+    (await import("./storage-jobs.ts")).runJobList(options),
+  "job show": async ({ options: { data }, positionals: [id = ""] }: Call<Record<never, never>>) =>
+    (await import("./storage-jobs.ts")).runJobShow(data, id),
+  "job cancel": async ({ options: { data }, positionals: [id = ""] }: Call<Record<never, never>>) =>
+    (await import("./storage-jobs.ts")).runJobCancel(data, id),
   "app list": async ({ options }: Call<{ json: boolean }>) =>
     (await import("./list.ts")).runAppList(options),
   "credentials list": async ({ options }: Call<{ json: boolean }>) =>
