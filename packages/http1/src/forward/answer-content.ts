@@ -240,8 +240,21 @@ export class AnswerContent<U> {
     start: number,
     end: number,
   ): ProgressKind {
-    const decoder = this.#decoder!;
     const filtered = this.filtered!;
+    filtered.beginRead();
+    const progress = this.#filterRead(filtered, upstream, bytes, start, end);
+    filtered.endRead();
+    return progress;
+  }
+
+  #filterRead(
+    filtered: FilteredContent<U>,
+    upstream: UpstreamConnection,
+    bytes: Buffer,
+    start: number,
+    end: number,
+  ): ProgressKind {
+    const decoder = this.#decoder!;
     let at = start;
     for (;;) {
       const status = decoder.execute(bytes, at, end);

@@ -81,6 +81,8 @@ export class FilteredContent<U> {
   /** Content that leaves the filters before the head; null once the head has been sent. */
   #first: Buffer[] | null = [];
   #isFirstRead = true;
+  /** Content of the current read that has left the filters, to be written together; null outside of a read. */
+  #batch: Buffer[] | null = null;
   #framing: FramingKind = Framing.None;
   #remaining = 0;
   /** Trailers of the upstream, and those that filters have added. */
@@ -126,6 +128,17 @@ export class FilteredContent<U> {
     this.#source = null;
   }
 
+  /** A read with several pieces of content begins: what leaves the filters is written together. */
+  beginRead(): void {
+    this.#batch = [];
+  }
+
+  /** The pieces of the read have passed the filters, and its buffer is still the same. */
+  endRead(): void {
+    this.#flushBatch();
+    this.#batch = null;
+  }
+
   /** The upstream's content is complete. */
   endSource(trailers: readonly (readonly [name: string, value: string])[]): void {
     if (this.#isSourceDone || this.#isOver) return;
@@ -156,6 +169,7 @@ export class FilteredContent<U> {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#first = null;
+    this.#batch = null;
     for (const filter of this.#filters) filter.onAbort?.();
   }
 
@@ -241,6 +255,7 @@ export class FilteredContent<U> {
 
   #finish(): void {
     if (this.#isOver) return;
+    this.#flushBatch();
     this.#isOver = true;
     const isWhole = this.#framing !== Framing.Length || this.#remaining === 0;
     if (this.#framing === Framing.Chunked) this.#writeLastChunk();
@@ -255,8 +270,43 @@ export class FilteredContent<U> {
       return;
     }
     this.#count(bytes.length);
-    if (this.#framing === Framing.Chunked) this.#writeChunks(bytes);
-    else this.#write(bytes);
+    if (this.#framing !== Framing.Chunked) this.#write(bytes);
+    else if (this.#batch === null) this.#writeChunks(bytes);
+    else this.#batch.push(bytes);
+  }
+
+  // A write costs more than anything else that is done for a small piece.
+  #flushBatch(): void {
+    const batch = this.#batch;
+    if (batch === null || batch.length === 0 || this.#isOver) return;
+    this.#batch = [];
+    let pieces: Buffer[] = [];
+    let size = 0;
+    for (const bytes of batch) {
+      if (size > 0 && size + bytes.length > CHUNK_BYTES_MAX) {
+        this.#writeChunk(pieces, size);
+        pieces = [];
+        size = 0;
+      }
+      if (bytes.length > CHUNK_BYTES_MAX) this.#writeChunks(bytes);
+      else {
+        pieces.push(bytes);
+        size += bytes.length;
+      }
+    }
+    if (size > 0) this.#writeChunk(pieces, size);
+  }
+
+  #writeChunk(pieces: readonly Buffer[], size: number): void {
+    const exchange = this.#exchange;
+    const { writer } = exchange.host.engine;
+    const line = Buffer.allocUnsafe(CHUNK_HEAD_BYTES_MAX);
+    writer.begin();
+    writer.range(line, 0, writeChunkHead(line, 0, size));
+    for (const bytes of pieces) writer.raw(bytes);
+    writer.raw(CHUNK_END);
+    exchange.flush();
+    exchange.outflow.settle();
   }
 
   #sendHead(): void {

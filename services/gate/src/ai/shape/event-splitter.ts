@@ -34,11 +34,13 @@ export class EventSplitter {
   /** Adds bytes of the stream, and passes each event that is complete to `onEvent`, until that returns false. */
   push(bytes: Buffer, onEvent: (event: StreamEvent) => boolean): void {
     if (this.isTooLong) return;
+    const isPlain = !this.#isAfterCr && !bytes.includes(CR);
     let start = 0;
-    for (let at = 0; at < bytes.length; at++) {
-      if (!this.#endsEvent(bytes[at]!)) continue;
-      const piece = bytes.subarray(start, at + 1);
-      start = at + 1;
+    for (;;) {
+      const end = isPlain ? this.#findPlainEnd(bytes, start) : this.#findEnd(bytes, start);
+      if (end === -1) break;
+      const piece = bytes.subarray(start, end);
+      start = end;
       if (this.#length + piece.length > EVENT_BYTES_MAX) {
         this.isTooLong = true;
         return;
@@ -57,6 +59,27 @@ export class EventSplitter {
   /** Bytes that wait for the end of their event. */
   get heldBytes(): number {
     return this.#length;
+  }
+
+  #findEnd(bytes: Buffer, from: number): number {
+    for (let at = from; at < bytes.length; at++) if (this.#endsEvent(bytes[at]!)) return at + 1;
+    return -1;
+  }
+
+  // Without CR, which hardly any provider sends, whole lines are passed over.
+  #findPlainEnd(bytes: Buffer, from: number): number {
+    let lineStart = from;
+    for (;;) {
+      const at = bytes.indexOf(LF, lineStart);
+      if (at === -1) {
+        if (lineStart < bytes.length) this.#isLineEmpty = false;
+        return -1;
+      }
+      const isEnd = at === lineStart && this.#isLineEmpty;
+      this.#isLineEmpty = true;
+      if (isEnd) return at + 1;
+      lineStart = at + 1;
+    }
   }
 
   #endsEvent(byte: number): boolean {
@@ -97,10 +120,10 @@ export class EventSplitter {
 
 function readEvent(raw: Buffer): StreamEvent {
   const lines: [start: number, end: number][] = [];
+  const isPlain = !raw.includes(CR);
   let at = 0;
   while (at < raw.length) {
-    let end = at;
-    while (end < raw.length && raw[end] !== LF && raw[end] !== CR) end++;
+    const end = findLineEnd(raw, at, isPlain);
     if (startsWith(raw, at, end, DATA)) {
       let start = at + DATA.length;
       if (raw[start] === COLON) start++;
@@ -118,6 +141,16 @@ function readEvent(raw: Buffer): StreamEvent {
     text.flatMap((line, index) => (index === 0 ? [line] : [NEWLINE, line])),
   );
   return { raw, data, dataStart: -1 };
+}
+
+function findLineEnd(raw: Buffer, start: number, isPlain: boolean): number {
+  if (isPlain) {
+    const at = raw.indexOf(LF, start);
+    return at === -1 ? raw.length : at;
+  }
+  let end = start;
+  while (end < raw.length && raw[end] !== LF && raw[end] !== CR) end++;
+  return end;
 }
 
 const NEWLINE = Buffer.from("\n");
