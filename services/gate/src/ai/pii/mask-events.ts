@@ -152,7 +152,9 @@ export class MaskedEvents {
 }
 
 function copyEvent({ data, raw, dataStart }: StreamEvent): Channel["event"] {
-  return { data: Buffer.from(data), raw: Buffer.from(raw), dataStart };
+  const copy = Buffer.from(raw);
+  if (dataStart === -1) return { data: Buffer.from(data), raw: copy, dataStart };
+  return { data: copy.subarray(dataStart, dataStart + data.length), raw: copy, dataStart };
 }
 
 /** An event with changes of its data. */
@@ -161,11 +163,15 @@ function composeEvent(
   edits: readonly BodyEdit[],
 ): Buffer {
   if (edits.length === 0) return raw;
-  const changed = editBody(data, edits);
   if (dataStart !== -1) {
-    const before = raw.subarray(0, dataStart);
-    return Buffer.concat([before, changed, raw.subarray(dataStart + data.length)]);
+    const moved = edits.map(({ start, end, text }) => ({
+      start: start + dataStart,
+      end: end + dataStart,
+      text,
+    }));
+    return editBody(raw, moved);
   }
+  const changed = editBody(data, edits);
   // Data of several lines becomes one: line ends in JSON are spaces.
   const lines = raw.toString("utf8").split(/\r\n|\n|\r/);
   const others = lines.filter((line) => line !== "" && !/^data(?::|$)/.test(line));

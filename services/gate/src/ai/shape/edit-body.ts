@@ -13,7 +13,9 @@ export function editBody(body: Buffer, edits: readonly BodyEdit[]): Buffer {
   if (edits.length === 0) return body;
   const pieces: Buffer[] = [];
   let at = 0;
-  for (const { start, end, text } of edits.toSorted((one, other) => one.start - other.start)) {
+  const sorted =
+    edits.length === 1 ? edits : edits.toSorted((one, other) => one.start - other.start);
+  for (const { start, end, text } of sorted) {
     pieces.push(body.subarray(at, start), Buffer.from(text));
     at = end;
   }
