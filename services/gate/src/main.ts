@@ -57,10 +57,10 @@ export async function main(): Promise<void> {
   });
 }
 
-async function serve(loaded: LoadedGate): Promise<void> {
-  const { config } = loaded;
+async function serve(given: LoadedGate): Promise<void> {
+  const { config } = given;
   // Reports invalid settings before anything starts.
-  await describeConfiguration(loaded);
+  await describeConfiguration(given);
   const log = createLogger({ service: "gate", level: config.log_level, format: config.log_format });
   await runService(
     {
@@ -70,14 +70,14 @@ async function serve(loaded: LoadedGate): Promise<void> {
       drainTimeoutMs: config.drain_timeout_ms,
     },
     async (lifecycle) => {
-      if (!loaded.hasFile) {
+      if (!given.hasFile) {
         log.warn("configuration file not found, starting without its routes", {
-          path: loaded.path,
+          path: given.path,
         });
       }
       const { startGate } = await import("./service.ts");
       const sources = { argv: process.argv.slice(2), env: process.env };
-      await startGate({ loaded, sources, log, lifecycle, workerEntry: WORKER_ENTRY });
+      await startGate({ loaded: given, sources, log, lifecycle, workerEntry: WORKER_ENTRY });
     },
   );
 }

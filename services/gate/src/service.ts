@@ -8,10 +8,12 @@ import { type Access, openAccess } from "./assembly/access.ts";
 import { type Base, openBase } from "./assembly/base.ts";
 import { followFiles } from "./assembly/following.ts";
 import { openTraffic, type Traffic } from "./assembly/traffic.ts";
+import { loadRemote } from "./assembly/remote.ts";
 import { type GateSources, type LoadedGate, reloadConfig } from "./config/load.ts";
 import { reportConsole, startConsole } from "./http/console.ts";
 import { removeDeadControlFolders } from "./http/dead-control-folders.ts";
 import { type GateApi, startApi } from "./http/start-api.ts";
+import type { RemoteConfig } from "./source/remote-config.ts";
 import type { SourceView } from "./source/source-view.ts";
 import { reportListeners } from "./worker/claimed-listeners.ts";
 
@@ -28,11 +30,12 @@ export interface GateOptions {
 
 /** Starts the gateway; resolves when every worker listens with all routes. */
 export async function startGate(options: GateOptions): Promise<void> {
-  const { loaded, log, lifecycle } = options;
+  const { sources, log, lifecycle } = options;
+  const { loaded, remote } = await loadRemote(options.loaded, sources, log);
   const { config } = loaded;
   warnOfWeakSecret(config.jwt_secret, log);
   const base = await openBase(loaded, log, lifecycle);
-  const loadConfig = () => reloadConfig(options.sources, loaded).config;
+  const loadConfig = () => reloadConfig(sources, loaded, remote?.document).config;
   const traffic = await openTraffic(base, options.workerEntry, loadConfig);
   const access = await openAccess(base, traffic);
   const api = await startApi({
@@ -40,7 +43,7 @@ export async function startGate(options: GateOptions): Promise<void> {
     ...traffic,
     ...traffic.tables,
     ...access,
-    listSources: () => listSources(base),
+    listSources: () => listSources(base, remote),
   });
   drainWorkers(base, traffic);
   await access.sharedAccess.start();
@@ -62,15 +65,29 @@ export async function startGate(options: GateOptions): Promise<void> {
     log.warn("cannot remove folders of former control sockets", { error: String(error) });
   });
   traffic.pools.setReadiness(true, {});
-  showReadiness(base, traffic, access, api);
+  showReadiness(base, traffic, access, api, remote);
   followFiles(base, traffic);
+  if (remote !== undefined) await followRemote(remote, traffic, log);
   base.automatic?.start(traffic.controller, lifecycle);
   reportListeners(listeners, base.state.globals.tls !== undefined, lifecycle);
   reportConsole(lifecycle, front);
 }
 
-function listSources({ secrets }: Base): SourceView[] {
-  return secrets === undefined ? [] : [secrets.view()];
+async function followRemote(
+  remote: RemoteConfig,
+  { controller }: Traffic,
+  log: Logger,
+): Promise<void> {
+  await remote.keep();
+  remote.start(async () => {
+    const { restartRequired } = await controller.reload({ caller: "remote configuration" });
+    if (restartRequired.length === 0) return;
+    log.warn("some keys of the remote configuration require a restart", { keys: restartRequired });
+  });
+}
+
+function listSources({ secrets }: Base, remote: RemoteConfig | undefined): SourceView[] {
+  return [remote, secrets].flatMap((source) => source?.view() ?? []);
 }
 
 function drainWorkers({ lifecycle, listeners, log }: Base, { pools }: Traffic): void {
@@ -94,10 +111,10 @@ function showReadiness(
   { pools, middleware }: Traffic,
   { revocations, sharedAccess }: Access,
   { registry, health, certificateHealth }: GateApi,
+  remote: RemoteConfig | undefined,
 ): void {
   const sources = revocations === undefined ? [] : [revocations.follower];
-  const certificates = automatic === undefined ? [] : [automatic.manager];
-  const outer = secrets === undefined ? certificates : [...certificates, secrets];
+  const outer = [automatic?.manager, secrets, remote].filter((source) => source !== undefined);
   reportSources([...sources, sharedAccess, middleware, certificateHealth, ...outer], {
     registry,
     health,

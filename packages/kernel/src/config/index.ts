@@ -28,8 +28,14 @@ export {
   type ConfigKeys,
   type ConfigOf,
 } from "./define.ts";
-export { JsonSyntaxError, parseJson, type JsonPath } from "./json.ts";
-export { loadConfig, type ConfigFile, type Loaded, type LoadedCommand } from "./load.ts";
+export { JsonSyntaxError, parseJson, type JsonDocument, type JsonPath } from "./json.ts";
+export {
+  loadConfig,
+  type ConfigFile,
+  type ConfigSources,
+  type Loaded,
+  type LoadedCommand,
+} from "./load.ts";
 export { ConfigError, suggestName, validateJson, type ConfigProblem } from "./problem.ts";
 export { formatReference } from "./reference.ts";
 export { nameProgram, quoteShell } from "./program-name.ts";

@@ -88,6 +88,8 @@ export interface ConfigSources {
   env: Readonly<Record<string, string | undefined>>;
   /** Reads a file as UTF-8. Default: from the file system. */
   readFile?: (path: string) => string;
+  /** A document that takes precedence over the file, with its name in messages. */
+  overrides?: { path: string; document: JsonDocument };
   /** Returns a program as the user types it. Default: its name. */
   nameProgram?: (program: string) => string;
 }
@@ -108,8 +110,10 @@ export function loadConfig<Keys extends ConfigKeys, Subcommands extends Commands
 interface SourcedValue {
   value: unknown;
   source: string;
-  /** Name of the key in the file, if it is one of its other names. */
+  /** Name of the key in the document, if it is one of its other names. */
   otherName?: string;
+  /** Document of the value; undefined for variables and flags. */
+  origin?: { path: string; document: JsonDocument };
 }
 
 function load(
@@ -140,7 +144,14 @@ function load(
     return { kind: "print", text: formatHelp(definition, "", { typed }), exitCode: 2 };
   }
   const readFile = sources.readFile ?? ((path) => readFileSync(path, "utf8"));
-  const context: LoadContext = { definition, line, env: sources.env, readFile, problems: [] };
+  const context: LoadContext = {
+    definition,
+    line,
+    env: sources.env,
+    readFile,
+    overrides: sources.overrides,
+    problems: [],
+  };
   const options = resolve(context, line.definition?.options ?? {}, undefined);
   const standalone = line.definition?.standalone === true;
   const file = standalone ? undefined : openFile(context);
@@ -163,6 +174,7 @@ interface LoadContext {
   line: CommandLine;
   env: Readonly<Record<string, string | undefined>>;
   readFile: (path: string) => string;
+  overrides: ConfigSources["overrides"];
   problems: ConfigProblem[];
 }
 
@@ -207,7 +219,9 @@ function resolve(
   const values = new Map<string, SourcedValue>();
   const document = file?.document;
   if (document !== undefined && file !== undefined)
-    readDocument(context, values, document, file.path);
+    readDocument(context, values, { document, path: file.path });
+  if (file !== undefined && context.overrides !== undefined)
+    readDocument(context, values, context.overrides);
   for (const [name, item] of Object.entries(keys)) {
     const value = readEnv(context, name, item) ?? undefined;
     if (value !== undefined) values.set(name, value);
@@ -235,9 +249,9 @@ function resolve(
 function readDocument(
   context: LoadContext,
   values: Map<string, SourcedValue>,
-  document: JsonDocument,
-  path: string,
+  origin: NonNullable<ConfigSources["overrides"]>,
 ): void {
+  const { document, path } = origin;
   const { value } = document;
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     const source = locateInDocument(document, path, [], false);
@@ -256,11 +270,12 @@ function readDocument(
     if (item === "" && isSecretPath(keys, [name])) continue;
     const source = locateInDocument(document, path, toDocumentPath([typed]), false);
     const former = values.get(name);
-    if (former !== undefined) {
+    if (former !== undefined && former.origin === origin) {
       const message = `is the same setting as ${former.otherName ?? name}; remove one`;
       context.problems.push({ source, path: typed, message });
     }
-    values.set(name, { value: item, source, ...(typed === name ? {} : { otherName: typed }) });
+    const other = typed === name ? {} : { otherName: typed };
+    values.set(name, { value: item, source, origin, ...other });
   }
 }
 
@@ -328,10 +343,10 @@ function locateSource(
   const found = values.get(String(path[0]));
   if (found === undefined)
     return file?.document === undefined ? context.definition.program : file.path;
-  if (file?.document === undefined || /^(?:environment |--)/.test(found.source))
-    return found.source;
+  const { origin } = found;
+  if (origin === undefined) return found.source;
   const typed = [found.otherName ?? path[0]!, ...path.slice(1)];
-  return locateInDocument(file.document, file.path, toDocumentPath(typed), ofKey);
+  return locateInDocument(origin.document, origin.path, toDocumentPath(typed), ofKey);
 }
 
 function isSecretPath(keys: ConfigKeys, path: JsonPath): boolean {

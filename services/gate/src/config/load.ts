@@ -4,6 +4,7 @@ import {
   ConfigError,
   type ConfigFile,
   type ConfigProblem,
+  type ConfigSources,
   type LoadedCommand,
   loadConfig,
 } from "@platform/kernel/config";
@@ -48,8 +49,15 @@ export function checkLoaded(loaded: Loaded): LoadedGate {
 }
 
 /** Reads the configuration again from the same sources. Throws ConfigError, also if the file has been removed. */
-export function reloadConfig(sources: GateSources, before: LoadedGate): LoadedGate {
-  const loaded = loadConfig(gateDefinition, sources);
+export function reloadConfig(
+  sources: GateSources,
+  before: LoadedGate,
+  overrides?: ConfigSources["overrides"],
+): LoadedGate {
+  const loaded = loadConfig(gateDefinition, {
+    ...sources,
+    ...(overrides === undefined ? {} : { overrides }),
+  });
   if (loaded.kind !== "run") throw new Error("the command line does not start the gateway");
   const next = checkLoaded(loaded);
   if (before.hasFile && !next.hasFile) {
@@ -100,6 +108,11 @@ function checkTogether(config: GateConfig, locate: (key: string) => string): voi
     complain("tls_cert", "tls_key", "is required: tls_cert and tls_key must be set together");
   }
   checkAutomaticTls(config, complain);
+  if (config.config_store_bucket !== undefined) {
+    for (const key of ["config_store_access_key", "config_store_secret_key"] as const)
+      if (config[key] === undefined)
+        complain(key, "config_store_bucket", "is required with config_store_bucket");
+  }
   if (config.secret_url !== undefined && config.secret_api_key === undefined) {
     complain("secret_api_key", "secret_url", "is required with secret_url");
   }

@@ -1,7 +1,7 @@
-// Configuration keys of sources: the secret service.
+// Configuration keys of sources outside of the gateway: a bucket with the configuration, and the secret service.
 import { key } from "@platform/kernel/config";
 import { z } from "zod";
-import { filePath, serviceUrl, text, unset, unsetOr, wholeNumber } from "./value.ts";
+import { filePath, originUrl, serviceUrl, text, unset, unsetOr, wholeNumber } from "./value.ts";
 
 /** The path of a secret, or of a folder of secrets. */
 const secretPath = (initial: string) =>
@@ -15,6 +15,56 @@ const secretPath = (initial: string) =>
 
 /** Keys of the configuration. */
 export const sourceKeys = {
+  config_store_bucket: key(
+    unset(
+      z
+        .string()
+        .max(1_200)
+        .regex(/^(?:s3:\/\/)?[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:\/[^?#]+)?$/, {
+          error: "expected the name of a bucket, or s3://BUCKET/KEY",
+        }),
+    ),
+    {
+      description:
+        "Bucket that holds the configuration in the object config.json, or s3://BUCKET/KEY. It takes precedence over the file, and environment and flags over it; its routes replace those of the file. Read only at startup.",
+      env: ["PLATFORM_GATE_CONFIG_STORE_BUCKET", "PLATFORM_CONFIG_STORE_BUCKET"],
+    },
+  ),
+  config_store_endpoint: key(unsetOr(originUrl().default("http://127.0.0.1:9000")), {
+    description: "Endpoint of the object storage. Read only at startup.",
+    env: ["PLATFORM_GATE_CONFIG_STORE_ENDPOINT", "PLATFORM_CONFIG_STORE_ENDPOINT"],
+  }),
+  config_store_region: key(unsetOr(text(64).default("us-east-1")), {
+    description: "Region of the bucket. Read only at startup.",
+    env: ["PLATFORM_GATE_CONFIG_STORE_REGION", "PLATFORM_CONFIG_STORE_REGION"],
+  }),
+  config_store_access_key: key(unset(text(256)), {
+    description: "Access key that may read the object. Read only at startup.",
+    env: [
+      "PLATFORM_GATE_CONFIG_STORE_ACCESS_KEY",
+      "PLATFORM_CONFIG_STORE_ACCESS_KEY_ID",
+      "STORE_ACCESS_KEY_ID",
+    ],
+    secret: true,
+  }),
+  config_store_secret_key: key(unset(text(256)), {
+    description: "Secret of that key. Read only at startup.",
+    env: [
+      "PLATFORM_GATE_CONFIG_STORE_SECRET_KEY",
+      "PLATFORM_CONFIG_STORE_SECRET_ACCESS_KEY",
+      "STORE_SECRET_ACCESS_KEY",
+    ],
+    secret: true,
+  }),
+  config_store_poll_s: key(unsetOr(wholeNumber(1, 3_600).default(10)), {
+    description: "Interval at which the object is looked at. Read only at startup.",
+    unit: "s",
+  }),
+  config_store_ca: key(unset(filePath()), {
+    description:
+      "File with the authorities (PEM) that the storage's certificate is verified with. Read only at startup.",
+    defaultText: "the authorities of the system",
+  }),
   secret_url: key(unset(serviceUrl()), {
     description:
       "Secret service (KV v2 of OpenBao or Vault) that holds certificates and the JWT secret. Configured values take precedence over it. Requires secret_api_key. Read only at startup.",

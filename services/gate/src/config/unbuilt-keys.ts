@@ -5,11 +5,6 @@ import { later, text } from "./value.ts";
 
 /** Keys that are refused by name rather than ignored. */
 export const unbuiltKeys = {
-  config_store_bucket: unbuilt(
-    text(),
-    "Bucket that holds the configuration.",
-    "PLATFORM_CONFIG_STORE_BUCKET",
-  ),
   discovery: unbuilt(text(), "Service discovery.", "PLATFORM_DISCOVERY"),
   gitops: unbuilt(z.record(z.string(), z.unknown()), "Webhook that pulls the configuration."),
 };

@@ -1,7 +1,7 @@
 // Sources of the configuration as the API shows them.
 
 /** Kinds of sources. */
-export type SourceKind = "secret_service" | "bucket" | "discovery" | "git";
+type SourceKind = "secret_service" | "bucket" | "discovery" | "git";
 
 /** State of one source. */
 export interface SourceView {

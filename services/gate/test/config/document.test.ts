@@ -209,7 +209,7 @@ test("environment and flags win over the file, in this order", () => {
   assert.equal(load(file, { PLATFORM_AUTO_TLS: "false" }).auto_tls, false);
 });
 
-for (const name of ["PLATFORM_CONFIG_STORE_BUCKET", "PLATFORM_DISCOVERY"]) {
+for (const name of ["PLATFORM_DISCOVERY"]) {
   test(`${name} is refused as not available yet`, () => {
     assert.match(
       refuse("{}", { [name]: "true" }),
