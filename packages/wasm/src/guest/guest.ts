@@ -10,8 +10,7 @@ export interface TransformExports {
   transform: (at: number, length: number) => unknown;
   _initialize?: () => void;
 }
-/** Exports of a `command` guest. */
-export interface CommandExports {
+interface CommandExports {
   memory: WebAssembly.Memory;
   _start: () => void;
 }

@@ -109,7 +109,7 @@ const ROOT_ALWAYS: ReadonlySet<string> = new Set([
 const ANONYMOUS_ID = "65a011a29cdf8ec533ec3d1ccaae921c";
 
 /** True if nobody may do something: reserved buckets are written by the store itself, and read by root. */
-export function isReservedFrom(caller: Caller, bucketName: string, action: string): boolean {
+function isReservedFrom(caller: Caller, bucketName: string, action: string): boolean {
   // That the name is taken is the better answer to CreateBucket.
   if (!isReservedBucket(bucketName) || action === "s3:CreateBucket") return false;
   return caller.kind !== "root" || !isReading(action);

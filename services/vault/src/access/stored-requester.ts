@@ -75,13 +75,6 @@ function findPrincipal(principal: StoredPrincipal, directory: Directory): Caller
   }
 }
 
-/** The name of a requester in answers. */
-export function nameRequester({ principals: [principal] }: StoredRequester): string {
-  if (principal === undefined) return "nobody";
-  if (principal.kind === "root") return ROOT_NAME;
-  return principal.kind === "user" ? principal.name : `${principal.role}/${principal.session.sub}`;
-}
-
 /** The person behind a requester, the same in all of its roles. */
 export function identifyRequester({ principals: [principal] }: StoredRequester): string {
   if (principal === undefined) return "nobody";

@@ -68,7 +68,7 @@ export async function openObjects(
   { eventPolicy }: EventDelivery,
   callers: Callers,
 ): Promise<Objects> {
-  const { clock, log, lifecycle } = service;
+  const { clock, log } = service;
   const { store, account, directory } = storage;
   const guests = await openGuests(config, service, storage);
   const jobs = openJobs(config, service, storage);
@@ -107,6 +107,15 @@ export async function openObjects(
     unsentBytes: engine.outgoing.heldBytes,
   }));
   const port = await listen(config, service, server);
+  drainServer(service, server, engine);
+  const onOperation = createOperationAudit(service, audit);
+  const operations = new InnerOperations({ api, ids, onFinished: onOperation });
+  startTriggers(service, storage, guests, operations);
+  jobs.start(operations);
+  return { api, ids, port, onOperation, modules: guests.modules, jobs, operations };
+}
+
+function drainServer({ lifecycle }: Service, server: Server, engine: Engine): void {
   lifecycle.onDrain(
     "object API",
     async (context) => {
@@ -115,11 +124,6 @@ export async function openObjects(
     },
     "listeners",
   );
-  const onOperation = createOperationAudit(service, audit);
-  const operations = new InnerOperations({ api, ids, onFinished: onOperation });
-  startTriggers(service, storage, guests, operations);
-  jobs.start(operations);
-  return { api, ids, port, onOperation, modules: guests.modules, jobs, operations };
 }
 
 function createOperationAudit(

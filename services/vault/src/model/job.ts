@@ -5,8 +5,7 @@ import type { StoredRequester } from "./requester.ts";
 /** Operations of jobs on objects. */
 export const OBJECT_JOBS = ["copy", "delete", "tag", "untag", "rewind", "pipeline"] as const;
 
-/** An operation of jobs on objects. */
-export type ObjectJob = (typeof OBJECT_JOBS)[number];
+type ObjectJob = (typeof OBJECT_JOBS)[number];
 
 export const JOB_STATES = [
   "queued",

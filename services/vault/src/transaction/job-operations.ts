@@ -28,7 +28,7 @@ export interface BeginJobOperation {
 }
 
 /** An object whose operation precedes the step in its group. */
-export interface StepItem {
+interface StepItem {
   key: string;
   version_id?: string | undefined;
   bytes: number;

@@ -355,9 +355,10 @@ test("ten thousand named keys are accepted, and a bucket that is deleted ends it
   await fill(serving.s3, "vanishing", names(4));
   const copy = { operation: "copy", bucket: "vanishing", prefix: "", target_bucket: "large" };
   const slow = await startJob(serving, { ...copy, rate: 1 });
+  await callJson(serving, "PATCH", `/admin/batch/${slow}`, { state: "paused" });
   for (const key of names(4)) await serving.s3.must("DELETE", `/vanishing/${key}`);
   await serving.s3.must("DELETE", "/vanishing");
-  await callJson(serving, "PATCH", `/admin/batch/${slow}`, { rate: 0 });
+  await callJson(serving, "PATCH", `/admin/batch/${slow}`, { state: "running" });
   const ended = await waitForJob(serving, slow);
   assert.equal(ended.state, "failed");
   assert.match(ended.reason ?? "", /NoSuchBucket/);

@@ -253,7 +253,7 @@ async function answerOutput(
 const HOST_FAULTS: ReadonlySet<GuestErrorCode> = new Set(["overloaded", "closed", "cancelled"]);
 
 /** The S3 error of a failed guest: InvalidRequest with the name of the limit, or ServiceUnavailable. Others stay as they are. */
-export function toGuestFault(error: unknown): unknown {
+function toGuestFault(error: unknown): unknown {
   if (!(error instanceof GuestError)) return error;
   const { code, message } = error;
   if (HOST_FAULTS.has(code)) {
