@@ -97,6 +97,8 @@ export const longForms: readonly TestPlan[] = [
   }),
   longForm("services/vault/test/serving/vectors.test.ts", { VAULT_VECTOR_KILLS: "50" }),
   longForm("services/vault/test/search/vector-search.test.ts", { VAULT_VECTORS: "200000" }),
+  longForm("services/vault/test/guest/triggers.test.ts", { VAULT_TRIGGER_KILLS: "50" }),
+  longForm("services/vault/test/job/job-crash.test.ts", { VAULT_JOB_KILLS: "50" }),
   longForm("services/vault/test/crash/fault-matrix.test.ts", { VAULT_FAULT_MATRIX: "all" }),
   longForm("services/vault/test/crash/crash-states.test.ts", { VAULT_CRASH_STATES: "500" }),
   longForm("services/runtime/test/watch/watch.test.ts", { PLATFORM_WATCH_CHANGES: "50" }),
