@@ -8,11 +8,13 @@ import { type Access, openAccess } from "./assembly/access.ts";
 import { type Base, openBase } from "./assembly/base.ts";
 import { followFiles } from "./assembly/following.ts";
 import { openTraffic, type Traffic } from "./assembly/traffic.ts";
+import { openGit } from "./assembly/git.ts";
 import { loadRemote } from "./assembly/remote.ts";
 import { type GateSources, type LoadedGate, reloadConfig } from "./config/load.ts";
 import { reportConsole, startConsole } from "./http/console.ts";
 import { removeDeadControlFolders } from "./http/dead-control-folders.ts";
 import { type GateApi, startApi } from "./http/start-api.ts";
+import type { GitSource } from "./source/git-source.ts";
 import type { RemoteConfig } from "./source/remote-config.ts";
 import type { SourceView } from "./source/source-view.ts";
 import { reportListeners } from "./worker/claimed-listeners.ts";
@@ -38,12 +40,14 @@ export async function startGate(options: GateOptions): Promise<void> {
   const loadConfig = () => reloadConfig(sources, loaded, remote?.document).config;
   const traffic = await openTraffic(base, options.workerEntry, loadConfig);
   const access = await openAccess(base, traffic);
+  const git = openGit(loaded, sources, traffic.controller);
   const api = await startApi({
     ...base,
     ...traffic,
     ...traffic.tables,
     ...access,
-    listSources: () => listSources(base, remote),
+    gitops: { git, secret: config["gitops.secret"] },
+    listSources: () => listSources(base, remote, git),
   });
   drainWorkers(base, traffic);
   await access.sharedAccess.start();
@@ -86,8 +90,13 @@ async function followRemote(
   });
 }
 
-function listSources({ secrets }: Base, remote: RemoteConfig | undefined): SourceView[] {
-  return [remote, secrets].flatMap((source) => source?.view() ?? []);
+function listSources(
+  { secrets }: Base,
+  remote: RemoteConfig | undefined,
+  git: GitSource,
+): SourceView[] {
+  const used = git.isUsed ? git : undefined;
+  return [remote, secrets, used].flatMap((source) => source?.view() ?? []);
 }
 
 function drainWorkers({ lifecycle, listeners, log }: Base, { pools }: Traffic): void {

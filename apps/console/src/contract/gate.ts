@@ -24,6 +24,7 @@ export interface GateAnswers {
   "POST /admin/certificates/{name}/renew": { name: string };
   "POST /admin/certificates/{name}/revoke": { name: string };
   "GET /admin/certificates": { items: { id: string; use: "listener" | "client" | "ca"; source: "file" | "acme" | "secret"; serves: string[]; renew_at: string | null; last_error: string | null; routes: string[]; subject: string; issuer: string; names: string[]; serial: string; fingerprint_sha256: string; not_before: string | null; not_after: string | null; days_left: number | null; file: string; status: "valid" | "not_yet_valid" | "expiring" | "expired" | "unreadable"; detail?: string }[]; automatic: { name: string; not_after: string | null; fingerprint_sha256: string | null; renew_at: string | null; last_error: string | null; is_ordering: boolean }[] };
+  "POST /gitops/webhook": { status: "reloaded" | "unchanged" | "ignored"; message: string; git_output: string };
   "GET /admin/sources": { items: { kind: "secret_service" | "bucket" | "discovery" | "git"; address: string; version: string; read_at: string | null; age_s: number | null; error: string | null }[] };
   "POST /admin/canary/{id}/hold": { phase: string; weight: number };
   "POST /admin/canary/{id}/resume": { phase: string; weight: number };

@@ -93,8 +93,9 @@ export async function openBase(
     followToken: (name: string, value: string) => tokens.follow(name, value),
   };
   const sharedConsole = describeSharedConsole(config, address);
+  const hasSignedWebhook = config["gitops.secret"] !== undefined;
   const isShared = listeners.admin === undefined;
-  const mainRoutes = listMainRoutes({ admin: isShared, console: sharedConsole });
+  const mainRoutes = listMainRoutes({ admin: isShared, hasSignedWebhook, console: sharedConsole });
   const buildMain: BuildGlobals = (of, logs) =>
     buildGlobals(of, { ...context, console: sharedConsole, internalRoutes: mainRoutes }, logs);
   const networks = new NetworkLists();
@@ -102,7 +103,7 @@ export async function openBase(
     buildState(config, overlay, buildMain, networks, known);
   const state = buildFirst(build, await store.read(), automatic);
   await certificate.follow(config);
-  const internalRoutes = listInternalRoutes("all");
+  const internalRoutes = listInternalRoutes("all", hasSignedWebhook);
   const logs = { access: false, recording: false };
   const buildAdmin = (): GlobalSpec =>
     buildGlobals(config, { ...context, console: undefined, internalRoutes }, logs);

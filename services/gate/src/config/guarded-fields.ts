@@ -145,6 +145,8 @@ export const GLOBAL_KEYS = {
   discovery: "address",
   embedding: "address",
   files_roots: "folder",
+  "gitops.dir": "folder",
+  "gitops.secret": "nothing",
   http_addr: "address",
   identity_fields: "nothing",
   index_file: "file",

@@ -65,6 +65,18 @@ export const sourceKeys = {
       "File with the authorities (PEM) that the storage's certificate is verified with. Read only at startup.",
     defaultText: "the authorities of the system",
   }),
+  "gitops.dir": key(unset(filePath()), {
+    description:
+      "Folder of the git working tree that `POST /api/v1/gitops/webhook` pulls. Read only at startup.",
+    defaultText: "the folder of the configuration file",
+    env: ["PLATFORM_GATE_GITOPS_DIR"],
+  }),
+  "gitops.secret": key(unset(text(1_024)), {
+    description:
+      "Secret of the webhook's signatures; without it the webhook requires the rights of an administrator. Read only at startup.",
+    env: ["PLATFORM_GATE_GITOPS_SECRET"],
+    secret: true,
+  }),
   secret_url: key(unset(serviceUrl()), {
     description:
       "Secret service (KV v2 of OpenBao or Vault) that holds certificates and the JWT secret. Configured values take precedence over it. Requires secret_api_key. Read only at startup.",

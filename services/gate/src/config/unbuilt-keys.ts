@@ -1,12 +1,11 @@
 // Keys of the specification that are not available yet.
 import { key } from "@platform/kernel/config";
-import { z } from "zod";
+import type { z } from "zod";
 import { later, text } from "./value.ts";
 
 /** Keys that are refused by name rather than ignored. */
 export const unbuiltKeys = {
   discovery: unbuilt(text(), "Service discovery.", "PLATFORM_DISCOVERY"),
-  gitops: unbuilt(z.record(z.string(), z.unknown()), "Webhook that pulls the configuration."),
 };
 
 function unbuilt<T extends z.ZodType>(schema: T, description: string, env?: string) {

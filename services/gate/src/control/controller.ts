@@ -53,6 +53,8 @@ const START_ONLY_KEYS = [
   "acme_profile",
   "acme_key_type",
   "acme_challenges",
+  "gitops.dir",
+  "gitops.secret",
   "secret_url",
   "secret_api_key",
   "secret_tenant_id",

@@ -1,14 +1,6 @@
-// Admin endpoints: connections, reload, live metrics, and endpoints that are not available yet.
-import { PlatformError } from "@platform/kernel/errors";
-import {
-  type ApiMethod,
-  type ApiRoute,
-  defineRoute,
-  defineUpgradeRoute,
-  NO_BODY,
-} from "@platform/kernel/http";
+// Admin endpoints: connections, reload, live metrics.
+import { type ApiRoute, defineRoute, defineUpgradeRoute } from "@platform/kernel/http";
 import { z } from "zod";
-import { NOT_AVAILABLE_YET } from "../config/value.ts";
 import { changedRoutes } from "../control/route-check.ts";
 import { connectionCounts } from "../telemetry/gate-metrics.ts";
 import { createCacheRoutes } from "./cache-api.ts";
@@ -17,10 +9,6 @@ import type { RoutesApiOptions } from "./routes-api.ts";
 
 /** Path of the live metrics WebSocket. */
 export const METRICS_SOCKET_PATH = "/api/v1/admin/metrics/ws";
-
-const UNBUILT: readonly [methods: readonly ApiMethod[], path: string, summary: string][] = [
-  [["POST"], "/api/v1/gitops/webhook", "Pull the configuration and reload"],
-];
 
 /** Creates the admin routes. */
 export function createAdminRoutes(options: RoutesApiOptions): ApiRoute[] {
@@ -60,25 +48,5 @@ export function createAdminRoutes(options: RoutesApiOptions): ApiRoute[] {
         "Each text frame is an update as JSON: figures of the gateway, routes and targets.",
     }),
     ...createCacheRoutes(options),
-    ...UNBUILT.flatMap(([methods, path, summary]) =>
-      methods.map((method) => defineUnbuilt(method, path, summary)),
-    ),
   ];
-}
-
-function defineUnbuilt(method: ApiMethod, path: string, summary: string): ApiRoute {
-  return defineRoute({
-    method,
-    path,
-    tag: "Not available yet",
-    summary,
-    bodyKind: "bytes",
-    // It never succeeds.
-    status: 501,
-    answer: NO_BODY,
-    problems: { 501: "Not available yet" },
-    handle: () => {
-      throw new PlatformError("not_available_yet", `this endpoint is ${NOT_AVAILABLE_YET}`);
-    },
-  });
 }

@@ -27,6 +27,7 @@ import { createMiddlewareRoutes } from "./middleware-api.ts";
 import { createPolicyRoutes } from "./policy-api.ts";
 import { createSignInRoutes } from "./sign-in-api.ts";
 import { ADMIN_SCOPE, READ_SCOPE } from "./request.ts";
+import { createGitopsRoute, type GitopsOptions } from "./gitops-api.ts";
 import { createSourceRoutes } from "./sources-api.ts";
 import { createRouteSeriesRoutes } from "./route-series-api.ts";
 import { type RoutesApiOptions, createRouteRoutes } from "./routes-api.ts";
@@ -43,6 +44,7 @@ export type GateApiOptions = RoutesApiOptions & {
   /** Undefined without automatic certificates. */
   automatic: { readonly manager: CertificateManager } | undefined;
   signIn: OidcSignIn;
+  gitops: GitopsOptions;
   listSources: () => readonly SourceView[];
   middleware: MiddlewareStore;
   ai: { readonly figures: AiFigures; readonly ledger: AiLedger; readonly budgets: AiBudgets };
@@ -85,6 +87,7 @@ export function createGateApi(options: GateApiOptions): Api {
         automatic: options.automatic?.manager,
         clock,
       }),
+      createGitopsRoute(options.gitops),
       ...createSourceRoutes(options.listSources, clock),
       ...createCanaryRoutes(options),
       ...createApiKeyRoutes(options.access),

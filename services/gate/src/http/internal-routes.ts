@@ -35,7 +35,6 @@ const VERSIONED: readonly string[] = [
   "admin/live",
   "admin/console/sync",
   "admin/reload",
-  "gitops/webhook",
 ];
 
 const VERSIONED_BELOW: readonly string[] = [
@@ -61,20 +60,33 @@ const CONSOLE_ROOT: InternalRoute = { path: "/", match: "exact", access: "consol
 /** Lists the internal routes of the main listener; `of` says what it serves besides probes and sign-in. */
 export function listMainRoutes(of: {
   admin: boolean;
+  hasSignedWebhook: boolean;
   console: ConsoleSpec | undefined;
 }): InternalRoute[] {
-  const routes = listInternalRoutes(of.admin ? "all" : "probes");
+  const routes = listInternalRoutes(of.admin ? "all" : "probes", of.hasSignedWebhook);
   if (of.console === undefined) return routes;
   return [...routes, ...CONSOLE, ...(of.console.ownsHosts ? [CONSOLE_ROOT] : [])];
 }
 
-/** Lists all internal routes, or only the probes and sign-in for a listener without the admin API. */
-export function listInternalRoutes(scope: "all" | "probes"): InternalRoute[] {
+/**
+ * Lists all internal routes, or only the probes and sign-in for a listener without the admin API. A signed webhook is open to
+ * all, because it checks signatures itself.
+ */
+export function listInternalRoutes(
+  scope: "all" | "probes",
+  hasSignedWebhook = false,
+): InternalRoute[] {
   if (scope === "probes") return [...PROBES, SIGN_IN];
   const admin = (path: string, match: InternalRoute["match"]): InternalRoute => ({
     path,
     match,
     access: "admin",
+  });
+  // Its own signatures authorize it.
+  const webhook = (prefix: string): InternalRoute => ({
+    path: `${prefix}gitops/webhook`,
+    match: "exact",
+    access: hasSignedWebhook ? "public" : "admin",
   });
   const local = (path: string): InternalRoute => ({ path, match: "exact", access: "local" });
   return [
@@ -85,6 +97,7 @@ export function listInternalRoutes(scope: "all" | "probes"): InternalRoute[] {
     { path: `${DOCS_PATH}/fonts/`, match: "below", access: "local" },
     ...[CURRENT_PREFIX, LEGACY_PREFIX].flatMap((prefix) => [
       ...VERSIONED.map((name) => admin(`${prefix}${name}`, "exact")),
+      webhook(prefix),
       ...VERSIONED_BELOW.map((name) => admin(`${prefix}${name}`, "below")),
     ]),
     SIGN_IN,

@@ -33,6 +33,7 @@ export type StartApiOptions = Pick<
   | "access"
   | "ai"
   | "automatic"
+  | "gitops"
   | "listSources"
   | "cache"
   | "controller"

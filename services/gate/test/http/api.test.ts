@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { openService } from "@platform/chassis";
 import { loadConfig } from "@platform/kernel/config";
@@ -33,6 +33,7 @@ import { RouteSeries } from "../../src/telemetry/route-series.ts";
 import { createOverlayFile, getOverlayPath } from "../../src/control/overlay-file.ts";
 import { NetworkLists } from "../../src/resolve/network-lists.ts";
 import { OidcSignIn } from "../../src/sign-in/oidc-sign-in.ts";
+import { GitSource } from "../../src/source/git-source.ts";
 import { CanaryEngine } from "../../src/resilience/canary-engine.ts";
 import { RoutePlanner } from "../../src/control/planner.ts";
 import type { Change } from "../../src/worker/worker-handle.ts";
@@ -192,6 +193,12 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
   service.metrics.collect(metrics);
   const operation = openOperation(service, stream, certificates, secret);
   const ai = await openTestAi(`${path}.state`, log, (change) => changes.push(change));
+  const gitOptions = {
+    folder: dirname(path),
+    configPath: path,
+    validate: () => Promise.resolve(undefined),
+    reload: () => Promise.resolve(),
+  };
   const api = createGateApi({
     controller,
     ai,
@@ -218,6 +225,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
     certificates,
     automatic: undefined,
     listSources: () => [],
+    gitops: { git: new GitSource(gitOptions), secret: undefined },
     signIn,
     middleware,
     readConsoleUrl: () => undefined,
@@ -570,19 +578,6 @@ async function openTestAi(
   await ledger.open();
   const index = new SemanticIndex({ embed: () => Promise.resolve(undefined), readNowMs: Date.now });
   return { figures: new AiFigures(), ledger, budgets, index, gateway: "gate" };
-}
-
-const unbuilt: [method: string, path: string][] = [
-  ["POST", "/api/v1/gitops/webhook"],
-  ["POST", "/api/gitops/webhook"],
-];
-
-for (const [method, path] of unbuilt) {
-  test(`${method} ${path} answers 501, not available yet`, async (context) => {
-    const { call } = await makeGate(context);
-    const answer = await call(method, path);
-    assert.deepEqual([answer.status, answer.json.code], [501, "not_available_yet"]);
-  });
 }
 
 test("the API serves every internal route except probes", async (context) => {
