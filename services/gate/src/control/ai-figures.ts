@@ -76,6 +76,17 @@ export class AiFigures implements Collector {
     }
   }
 
+  /** Sums over all routes and models. */
+  readTotals(): { requests: number; tokens: number; cacheHits: number } {
+    const totals = { requests: 0, tokens: 0, cacheHits: 0 };
+    for (const { requests, inputTokens, outputTokens, cacheHits } of this.#sums.values()) {
+      totals.requests += requests;
+      totals.tokens += inputTokens + outputTokens;
+      totals.cacheHits += cacheHits;
+    }
+    return totals;
+  }
+
   collect(): MetricFamily[] {
     const all = [...this.#sums.values()].map((sums) => {
       const labels: Labels = [

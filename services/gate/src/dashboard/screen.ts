@@ -63,6 +63,20 @@ function formatFigures(state: LiveState, columns: number): [string, string][] {
     ["active", formatNumber(state.read("active"))],
     ["cache hits", formatRatio(state.read("cache_hit_ratio"))],
     ["circuits", isBroken ? `${open} open, ${halfOpen} half open` : "none open"],
+    ...formatModels(state),
+  ];
+}
+
+// Gateways without requests to models have no figures of them.
+function formatModels(state: LiveState): [string, string][] {
+  const tokens = state.read("ai_tokens");
+  if (tokens === undefined) return [];
+  const cost = (state.read("ai_cost_today") ?? 0).toFixed(2);
+  const blocked = formatNumber(state.read("ai_blocked"));
+  const hits = formatRatio(state.read("ai_hit_ratio"));
+  return [
+    ["models", `${formatNumber(tokens)} tokens/s   ${cost} USD today`],
+    ["", `${blocked} blocked/s   hits ${hits}`],
   ];
 }
 

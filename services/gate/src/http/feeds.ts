@@ -2,20 +2,26 @@
 import type { Operation, Service } from "@platform/chassis";
 import type { Condition, Figure } from "@platform/kernel/feeds";
 import type { Certificates } from "../control/certificates.ts";
-import type { MetricsStream, MetricsSums, MetricsUpdate } from "../telemetry/metrics-stream.ts";
+import type {
+  MetricsStream,
+  MetricsSums,
+  MetricsUpdate,
+  ModelRates,
+} from "../telemetry/metrics-stream.ts";
 import { listCertificateConditions } from "./certificates-api.ts";
 import { createWorkerGuard } from "./request.ts";
 
-/** Creates the feeds. `secret` is that of the workers, which they add to requests of callers that they admit. */
+/** Creates the feeds. `readCostToday` returns USD; `secret` is that of the workers, which they add to requests of callers that they admit. */
 export function openOperation(
   service: Service,
   stream: MetricsStream,
   certificates: Certificates,
+  readCostToday: () => number,
   secret: string,
 ): Operation {
   return service.openOperation({
     guard: createWorkerGuard(secret),
-    figures: createFigures(stream),
+    figures: [...createFigures(stream), ...createModelFigures(stream, readCostToday)],
     requests: undefined,
     conditions: [
       () => (stream.sums.circuitsOpen === 0 ? [] : listOpenCircuits(stream.latest)),
@@ -57,6 +63,31 @@ function createFigures(stream: MetricsStream): Figure[] {
       "Targets whose circuit is being tried",
       (_, sums) => sums.circuitsHalfOpen,
     ),
+  ];
+}
+
+// Without requests to models they have no value.
+function createModelFigures(stream: MetricsStream, readCostToday: () => number): Figure[] {
+  const figure = (
+    name: string,
+    unit: string,
+    title: string,
+    read: (models: ModelRates) => number | null,
+  ): Figure => ({
+    name,
+    unit,
+    title,
+    kind: "gauge",
+    read: () => {
+      const { ai } = stream.sums;
+      return ai === undefined ? Number.NaN : (read(ai) ?? Number.NaN);
+    },
+  });
+  return [
+    figure("ai_tokens", "1/s", "Tokens of models", (models) => models.tokensPerSecond),
+    figure("ai_cost_today", "USD", "Cost of models today (UTC)", readCostToday),
+    figure("ai_blocked", "1/s", "Prompts refused", (models) => models.blockedPerSecond),
+    figure("ai_hit_ratio", "", "Share of stored answers of models", (models) => models.hitRatio),
   ];
 }
 

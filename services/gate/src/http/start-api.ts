@@ -16,7 +16,13 @@ import { Certificates } from "../control/certificates.ts";
 import type { ListenerCertificate } from "../control/listener-certificate.ts";
 import { MetricsStream } from "../telemetry/metrics-stream.ts";
 import { RouteSeries } from "../telemetry/route-series.ts";
-import { readMonotonicMs, type LinkFigures, type SharedLinkState } from "../shared-state/index.ts";
+import { toUsd } from "../ai/price/price-table.ts";
+import {
+  readDay,
+  readMonotonicMs,
+  type LinkFigures,
+  type SharedLinkState,
+} from "../shared-state/index.ts";
 import { createAccessLogStreams } from "./access-log-api.ts";
 import { createGateApi, type GateApiOptions } from "./api.ts";
 import { type ControlAddress, listenControl } from "./control-server.ts";
@@ -84,7 +90,13 @@ export async function startApi(options: StartApiOptions): Promise<GateApi> {
     (source, file) => options.certificate.findRenewal(source, file),
   );
   const certificateHealth = new CertificateHealth(certificates, clock);
-  const operation = openOperation(service, stream, certificates, secret);
+  const operation = openOperation(
+    service,
+    stream,
+    certificates,
+    () => readCostToday(options.ai.ledger),
+    secret,
+  );
   const { feeds } = operation;
   controller.onChange((title, actor) =>
     feeds.noteChange({ title, actor, href: "/ui/gateway/routes" }),
@@ -129,17 +141,25 @@ function openMetricsStream({
   metrics,
   lifecycle,
   log,
+  ai,
 }: StartApiOptions): MetricsStream {
   const stream = new MetricsStream({
     readTotals: () => metrics.readTotals(),
     readConnections: () => metrics.readConnections(),
     readBreakers: () => readBreakers(planner.listSpecs(), links),
+    readModels: () => ai.figures.readTotals(),
     readNow: () => new Date(),
     readMonotonicMs,
     onError: (error) => log.error("cannot publish live metrics", { error: String(error) }),
   });
   lifecycle.onDrain("live metrics", () => stream.stop());
   return stream;
+}
+
+// Reserved money counts: it is the most that may have been spent.
+function readCostToday(ledger: StartApiOptions["ai"]["ledger"]): number {
+  const spending = ledger.listSpending(readDay(Date.now()));
+  return toUsd(spending.reduce((sum, { pico }) => sum + pico, 0n));
 }
 
 function startSampling(series: RouteSeries, { lifecycle, log }: StartApiOptions): void {

@@ -48,6 +48,8 @@ export interface GateTotals {
   cacheLookups: number;
   /** Requests by duration; one more entry than {@link DURATION_BOUNDS_SECONDS}. */
   buckets: number[];
+  /** Requests to models that the guard has refused. */
+  promptsBlocked: number;
 }
 
 /** Active requests by upstream URL. */
@@ -114,6 +116,7 @@ export class GateMetrics implements Collector {
       errors,
       cacheHits: stored,
       cacheLookups: stored + this.#sumCounter("cacheMisses"),
+      promptsBlocked: this.#sumCounter("promptsBlocked"),
       buckets,
     };
   }

@@ -39,6 +39,23 @@ export interface MetricsSums {
   active: number;
   circuitsOpen: number;
   circuitsHalfOpen: number;
+  /** Requests to models; undefined if there were none. */
+  ai: ModelRates | undefined;
+}
+
+/** Requests to models since the gateway started. */
+export interface ModelTotals {
+  readonly requests: number;
+  readonly tokens: number;
+  readonly cacheHits: number;
+}
+
+/** Requests to models in the last second. */
+export interface ModelRates {
+  readonly tokensPerSecond: number;
+  readonly blockedPerSecond: number;
+  /** Share of requests that were answered from stored answers; null without requests. */
+  readonly hitRatio: number | null;
 }
 
 /** Options of {@link MetricsStream}. */
@@ -46,6 +63,7 @@ export interface MetricsStreamOptions {
   readTotals: () => GateTotals;
   readConnections: () => ConnectionCounts;
   readBreakers: () => Record<string, string>;
+  readModels: () => ModelTotals;
   /** Wall clock, for the timestamp. */
   readNow: () => Date;
   /** Monotonic milliseconds, for the rates. */
@@ -54,18 +72,26 @@ export interface MetricsStreamOptions {
   onError: (error: unknown) => void;
 }
 
+/** The totals at one time. */
+interface Sample {
+  readonly totals: GateTotals;
+  readonly models: ModelTotals;
+  readonly atMs: number;
+}
+
 /** Computes an update every second and passes it to its listeners. */
 export class MetricsStream {
   readonly #options: MetricsStreamOptions;
   readonly #listeners = new Set<(update: MetricsUpdate) => void>();
-  #before: { totals: GateTotals; atMs: number };
+  #before: Sample;
+  #models: ModelRates | undefined;
   #latest: MetricsUpdate;
   #sums: MetricsSums | undefined;
   #timer: RepeatingTimer | undefined;
 
   constructor(options: MetricsStreamOptions) {
     this.#options = options;
-    this.#before = { totals: options.readTotals(), atMs: options.readMonotonicMs() };
+    this.#before = this.#sample();
     this.#latest = this.#describe(this.#before.totals, this.#before, this.#before.atMs);
   }
 
@@ -76,7 +102,7 @@ export class MetricsStream {
 
   /** Sums of the latest update, computed once for all that show them. */
   get sums(): MetricsSums {
-    return (this.#sums ??= sumUp(this.#latest));
+    return (this.#sums ??= { ...sumUp(this.#latest), ai: this.#models });
   }
 
   /** Starts the updates. */
@@ -97,20 +123,21 @@ export class MetricsStream {
 
   /** Computes an update since the previous one. */
   measure(): void {
-    const totals = this.#options.readTotals();
-    const atMs = this.#options.readMonotonicMs();
-    this.#latest = this.#describe(totals, this.#before, atMs);
+    const sample = this.#sample();
+    this.#latest = this.#describe(sample.totals, this.#before, sample.atMs);
+    this.#models = describeModels(sample, this.#before);
     this.#sums = undefined;
-    this.#before = { totals, atMs };
+    this.#before = sample;
     for (const listener of this.#listeners) listener(this.#latest);
   }
 
-  #describe(
-    totals: GateTotals,
-    before: { totals: GateTotals; atMs: number },
-    atMs: number,
-  ): MetricsUpdate {
-    const seconds = Math.max(0.001, (atMs - before.atMs) / 1000);
+  #sample(): Sample {
+    const { readTotals, readModels, readMonotonicMs } = this.#options;
+    return { totals: readTotals(), models: readModels(), atMs: readMonotonicMs() };
+  }
+
+  #describe(totals: GateTotals, before: Sample, atMs: number): MetricsUpdate {
+    const seconds = countSeconds(before.atMs, atMs);
     const buckets = totals.buckets.map(
       (count, index) => count - (before.totals.buckets[index] ?? 0),
     );
@@ -132,8 +159,27 @@ export class MetricsStream {
   }
 }
 
-function sumUp({ active_connections: connections, breakers }: MetricsUpdate): MetricsSums {
-  const sums: MetricsSums = { active: 0, circuitsOpen: 0, circuitsHalfOpen: 0 };
+function countSeconds(fromMs: number, toMs: number): number {
+  return Math.max(0.001, (toMs - fromMs) / 1000);
+}
+
+function describeModels(now: Sample, before: Sample): ModelRates | undefined {
+  const { requests, tokens, cacheHits } = now.models;
+  const blocked = now.totals.promptsBlocked;
+  if (requests === 0 && blocked === 0) return undefined;
+  const seconds = countSeconds(before.atMs, now.atMs);
+  return {
+    tokensPerSecond: roundTo(2, (tokens - before.models.tokens) / seconds),
+    blockedPerSecond: roundTo(2, (blocked - before.totals.promptsBlocked) / seconds),
+    hitRatio: divide(cacheHits - before.models.cacheHits, requests - before.models.requests),
+  };
+}
+
+function sumUp({
+  active_connections: connections,
+  breakers,
+}: MetricsUpdate): Omit<MetricsSums, "ai"> {
+  const sums: Omit<MetricsSums, "ai"> = { active: 0, circuitsOpen: 0, circuitsHalfOpen: 0 };
   for (const url in connections) sums.active += connections[url] ?? 0;
   for (const url in breakers) {
     if (breakers[url] === "open") sums.circuitsOpen += 1;

@@ -160,6 +160,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
     readTotals: () => metrics.readTotals(),
     readConnections: () => metrics.readConnections(),
     readBreakers: () => ({}),
+    readModels: () => ({ requests: 0, tokens: 0, cacheHits: 0 }),
     readNow: () => new Date(0),
     readMonotonicMs: () => 0,
     onError: (error) => {
@@ -191,7 +192,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
   context.after(() => lifecycle.close());
   const service = openService({ name: "gate", version: "0", config: {}, log, lifecycle });
   service.metrics.collect(metrics);
-  const operation = openOperation(service, stream, certificates, secret);
+  const operation = openOperation(service, stream, certificates, () => 0, secret);
   const ai = await openTestAi(`${path}.state`, log, (change) => changes.push(change));
   const gitOptions = {
     folder: dirname(path),

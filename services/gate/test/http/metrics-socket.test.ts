@@ -12,12 +12,20 @@ async function startSockets(
   context: TestContext,
   readConnections = (): Record<string, number> => ({}),
 ) {
-  const totals = { requests: 0, errors: 0, cacheHits: 0, cacheLookups: 0, buckets: [0] };
+  const totals = {
+    requests: 0,
+    errors: 0,
+    cacheHits: 0,
+    cacheLookups: 0,
+    promptsBlocked: 0,
+    buckets: [0],
+  };
   const clock = { nowMs: 0 };
   const stream = new MetricsStream({
     readTotals: () => ({ ...totals, buckets: [...totals.buckets] }),
     readConnections,
     readBreakers: () => ({}),
+    readModels: () => ({ requests: 0, tokens: 0, cacheHits: 0 }),
     readNow: () => new Date(clock.nowMs),
     readMonotonicMs: () => clock.nowMs,
     onError: (error) => {
