@@ -47,7 +47,7 @@ export const llmRoutingFields = {
 };
 
 /** A model with its provider. */
-export interface ModelConfig {
+interface ModelConfig {
   readonly url: string;
   readonly model: string;
   readonly auth?: UpstreamAuthConfig;

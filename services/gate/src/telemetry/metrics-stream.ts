@@ -44,7 +44,7 @@ export interface MetricsSums {
 }
 
 /** Requests to models since the gateway started. */
-export interface ModelTotals {
+interface ModelTotals {
   readonly requests: number;
   readonly tokens: number;
   readonly cacheHits: number;

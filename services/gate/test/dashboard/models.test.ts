@@ -45,7 +45,7 @@ test("live metrics have the rates of the last second, and none before the first 
     readModels: () => models,
     readNow: () => new Date(nowMs),
     readMonotonicMs: () => nowMs,
-    onError: assert.fail,
+    onError: (error) => assert.fail(String(error)),
   });
   const measure = (): typeof stream.sums.ai => {
     nowMs += 2_000;

@@ -26,7 +26,7 @@ export interface SharedAccountsOptions {
 }
 
 /** A limit by tokens. */
-export interface SharedWindow {
+interface SharedWindow {
   /** Property by which it counts, unique for its route and value. */
   readonly key: string;
   readonly tokens: number;

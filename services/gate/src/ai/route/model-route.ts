@@ -11,7 +11,7 @@ import type { ModelCall } from "../meter/model-call.ts";
 export type FallbackReason = "confidence" | "error";
 
 /** Fields of responses that only the gateway sets, in lower case. */
-export const MODEL_FIELDS: readonly string[] = ["x-llm-model", "x-llm-fallback"];
+const MODEL_FIELDS: readonly string[] = ["x-llm-model", "x-llm-fallback"];
 
 /** Largest answer of the primary that is kept while the fallback answers. */
 const KEPT_BYTES_MAX = 1_048_576;

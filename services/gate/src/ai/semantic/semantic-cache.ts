@@ -16,7 +16,7 @@ const NO_BYTES = Buffer.alloc(0);
 const STATUS = 200;
 
 /** Questions whose meaning is alike, in the control plane. */
-export interface SimilarQuestions {
+interface SimilarQuestions {
   /** Finds the stored question that is most alike; undefined if there is none, or none that could be looked for. */
   find(question: {
     scope: string;
