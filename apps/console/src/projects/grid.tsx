@@ -5,7 +5,7 @@ import { t } from "../words/words.ts";
 import { describeCell, isNumberType, type Cell } from "./data.ts";
 
 /** A column of a grid. */
-export interface GridColumn {
+interface GridColumn {
   name: string;
   type: string;
   /** Place of its value in a row. */

@@ -127,7 +127,7 @@ function About({ project }: { project: Project }) {
     <Section title={t("Project")}>
       <Facts>
         <FactRow term={t("Address")} isMono>
-          <a href={project.url}>{project.url}</a>
+          <Address url={project.url} />
         </FactRow>
         <FactRow term={t("Folder")} isMono>
           <span class="wrap">{project.folder}</span>
@@ -149,6 +149,15 @@ function About({ project }: { project: Project }) {
       ))}
     </Section>
   );
+}
+
+/** The address of a project, as a link if it is one. */
+function Address({ url }: { url: string }) {
+  return isOrigin(url) ? <a href={url}>{url}</a> : <span class="wrap">{url}</span>;
+}
+
+function isOrigin(url: string): boolean {
+  return URL.canParse(url) && /^https?:/.test(url) && new URL(url).origin === url;
 }
 
 function DatabaseTable({ project, items }: { project: string; items: readonly Database[] }) {
@@ -206,7 +215,7 @@ function Links({ name, url }: { name: string; url: string }) {
             </a>
           </li>
         ))}
-        {url !== "" && (
+        {isOrigin(url) && (
           <li>
             <a class="link" href={`${url}/api/docs`}>
               {t("API of the project")}

@@ -64,7 +64,7 @@ export function TablePage(name: TableName) {
 }
 
 /** The reason why rows of a table cannot be changed; undefined if they can. */
-export function explainReadOnly({ kind, key, row_id: rowId }: DataTable): string | undefined {
+function explainReadOnly({ kind, key, row_id: rowId }: DataTable): string | undefined {
   if (kind !== "table") return t("Rows of a view cannot be changed here");
   return key === null || rowId === "ctid" ? t("A table without a key can only be read") : undefined;
 }

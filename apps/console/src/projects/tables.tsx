@@ -22,7 +22,7 @@ export async function loadTables({ project, database }: DatabaseName): Promise<D
 }
 
 /** Number of rows of a table, marked if it is an estimate. */
-export function describeRows({ rows, rows_estimated: isEstimated }: DataTable): string {
+function describeRows({ rows, rows_estimated: isEstimated }: DataTable): string {
   if (rows === null) return "–";
   return isEstimated ? `≈ ${formatNumber(rows)}` : formatNumber(rows);
 }

@@ -23,7 +23,7 @@ import { needDataRight, requireDataRight, type DataRight } from "./data-access.t
 import { recordData } from "./data-audit.ts";
 
 /** Path of a project's databases. */
-export const DATABASES_PATH = "/api/v1/projects/{project}/databases";
+const DATABASES_PATH = "/api/v1/projects/{project}/databases";
 /** Path of a database. */
 export const DATABASE_PATH = `${DATABASES_PATH}/{database}`;
 const TABLE_PATH = `${DATABASE_PATH}/tables/{table}`;
@@ -69,7 +69,7 @@ const databaseSchema = z.object({
 });
 
 /** Requires a right to the project of a path. */
-export function authorizeData(right: DataRight): NonNullable<ApiRoute["authorize"]> {
+function authorizeData(right: DataRight): NonNullable<ApiRoute["authorize"]> {
   return async ({ caller, params }) => {
     requireDataRight(caller, right, params["project"] ?? "");
   };

@@ -48,7 +48,7 @@ const WAITING_MAX = 32;
 const WAIT_MS = 10_000;
 const BUSY_RETRY_S = 2;
 /** Size of a value that is downloaded whole. */
-export const VALUE_BYTES_MAX = 32 * 1024 ** 2;
+const VALUE_BYTES_MAX = 32 * 1024 ** 2;
 
 /** Allowed use of the data pages. */
 export type DataMode = "off" | "read" | "edit";

@@ -12,7 +12,7 @@ export const STORE_FOLDER = "console";
 /** The database of the records. */
 export const STORE_FILE = "console.sqlite";
 /** The key of the audit log, beside its database: who can write the database cannot forge the log. */
-export const STORE_KEY = "audit.key";
+const STORE_KEY = "audit.key";
 
 const AUDIT_TABLE = "data_audit";
 const KEY_BYTES = 32;

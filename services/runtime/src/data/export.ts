@@ -65,7 +65,7 @@ export function formatExport(
 }
 
 /** A literal of a value. */
-export function formatSql(cell: Cell, dialect: SqlDialect): string {
+function formatSql(cell: Cell, dialect: SqlDialect): string {
   if (cell === null) return "null";
   if (typeof cell === "number") return String(cell);
   if (typeof cell === "string") return `'${cell.replaceAll("'", "''")}'`;

@@ -12,7 +12,7 @@ import { type InputCell, fromCell, inputCellSchema } from "./cells.ts";
 import { compareColumn, markParameter, nameSame, quoteName, type SqlDialect } from "./dialect.ts";
 
 /** Values above this size are not read with a page. */
-export const WHOLE_BYTES_MAX = 262_144;
+const WHOLE_BYTES_MAX = 262_144;
 
 const OPERATIONS = [
   "eq",

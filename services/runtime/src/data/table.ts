@@ -3,7 +3,7 @@ import type { SqlAnswer, SqlValue } from "@platform/kernel/sql-child";
 import { z } from "zod";
 
 /** A column, as its table declares it. */
-export const columnSchema = z.object({
+const columnSchema = z.object({
   name: z.string(),
   type: z.string().meta({ description: "as declared; empty if it has none" }),
   nullable: z.boolean(),
@@ -39,8 +39,6 @@ export const tableSchema = z
   })
   .meta({ id: "DataTable" });
 
-/** A column of a table. */
-export type DataColumn = z.output<typeof columnSchema>;
 /** A table of a database. */
 export type DataTable = z.output<typeof tableSchema>;
 
