@@ -13,11 +13,11 @@ export interface RuntimeAnswers {
   "GET /projects/{project}/databases": { mode: "read" | "edit"; items: { name: string; kind: "sqlite" | "postgres"; bytes: number | null; migrations: { applied: string[]; waiting: string[] | null } }[] };
   "GET /projects/{project}/databases/{database}/tables": { items: DataTable[] };
   "GET /projects/{project}/databases/{database}/tables/{table}/rows": { items: DataRow[]; next_cursor: string | null; truncated: boolean };
-  "POST /projects/{project}/databases/{database}/tables/{table}/rows": { rows: number; others: number; kept: boolean; key: Record<string, Cell> | null };
-  "PATCH /projects/{project}/databases/{database}/tables/{table}/rows": { rows: number; others: number; kept: boolean; key: Record<string, Cell> | null };
-  "DELETE /projects/{project}/databases/{database}/tables/{table}/rows": { rows: number; others: number; kept: boolean; key: Record<string, Cell> | null };
+  "POST /projects/{project}/databases/{database}/tables/{table}/rows": { rows: number; others: number | null; kept: boolean; key: Record<string, Cell> | null };
+  "PATCH /projects/{project}/databases/{database}/tables/{table}/rows": { rows: number; others: number | null; kept: boolean; key: Record<string, Cell> | null };
+  "DELETE /projects/{project}/databases/{database}/tables/{table}/rows": { rows: number; others: number | null; kept: boolean; key: Record<string, Cell> | null };
   "GET /projects/{project}/databases/{database}/tables/{table}/row": DataRow;
-  "POST /projects/{project}/databases/{database}/query": { columns: { name: string; type: string }[]; rows: Cell[][]; truncated: boolean; elapsed_ms: number; changes: { rows: number; others: number; kept: boolean } | null };
+  "POST /projects/{project}/databases/{database}/query": { columns: { name: string; type: string }[]; rows: Cell[][]; truncated: boolean; elapsed_ms: number; changes: { rows: number; others: number | null; kept: boolean } | null };
   "POST /projects/{project}/databases/{database}/plan": { lines: { depth: number; text: string }[] };
   "GET /projects/{project}/databases/{database}/history": { items: { sql: string; at: string }[] };
   "GET /projects/{project}/databases/{database}/queries": { items: { name: string; sql: string; source: "project" | "saved"; parameters: string[] }[] };

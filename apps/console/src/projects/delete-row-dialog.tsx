@@ -20,7 +20,7 @@ export function DeleteRowDialog(props: {
   const { name, table, row, onClose, onDone } = props;
   const body = { key: keyOf(row)!, before: readBefore(table, row) };
   const trial = useLoad(`trial ${JSON.stringify(body.key)}`, async () =>
-    deleteRow(name, body, true),
+    deleteRow(name, { body, table }, true),
   );
   const others = trial.data.value?.others;
   return (
@@ -31,7 +31,7 @@ export function DeleteRowDialog(props: {
       isDisabled={trial.data.value === undefined}
       onClose={onClose}
       onSubmit={async () => {
-        await deleteRow(name, body, false);
+        await deleteRow(name, { body, table }, false);
         say(t("The row was deleted."));
         setQuery({ row: undefined });
         onDone();
@@ -39,15 +39,17 @@ export function DeleteRowDialog(props: {
     >
       <p class="mono wrap">{JSON.stringify(body.key)}</p>
       <LoadProblem of={trial} />
-      {others !== undefined && (
-        <p>
-          {others === 0
-            ? t("No other row falls with it.")
-            : t("{n} other rows change or fall with it, by foreign keys and triggers.", {
-                n: formatNumber(others),
-              })}
-        </p>
-      )}
+      {others !== undefined && <p>{describeOthers(others)}</p>}
     </FormDialog>
   );
+}
+
+function describeOthers(others: number | null): string {
+  if (others === null) {
+    return t("PostgreSQL does not tell how many rows fall with it, by foreign keys and triggers.");
+  }
+  if (others === 0) return t("No other row falls with it.");
+  return t("{n} other rows change or fall with it, by foreign keys and triggers.", {
+    n: formatNumber(others),
+  });
 }

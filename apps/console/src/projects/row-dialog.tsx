@@ -52,7 +52,7 @@ export function RowDialog({ name, table, row, onClose, onDone }: RowDialogProps)
       say(t("The row was added."));
     } else {
       const body = { key: keyOf(row)!, before: readBefore(table, row), set: values };
-      await changeRow(name, body);
+      await changeRow(name, { body, table });
       say(t("The row was changed."));
     }
     onDone?.();

@@ -37,7 +37,7 @@ interface PlanLine {
 type Result =
   | { kind: "rows"; answer: QueryAnswer }
   | { kind: "plan"; lines: PlanLine[] }
-  | { kind: "counted"; rows: number; others: number; text: string }
+  | { kind: "counted"; rows: number; others: number | null; text: string }
   | { kind: "changed"; rows: number }
   | { kind: "failed"; failure: ApiFailure };
 
@@ -230,13 +230,7 @@ function ResultView(props: {
     case "counted":
       return (
         <div class="banner" role="status">
-          {t(
-            "It changes {n} rows, and {m} others by foreign keys and triggers. Nothing is changed yet.",
-            {
-              n: formatNumber(result.rows),
-              m: formatNumber(result.others),
-            },
-          )}{" "}
+          {describeCount(result.rows, result.others)}{" "}
           <Action
             kind="bad"
             blocked={isSame(result.text) ? undefined : t("The statement has changed")}
@@ -277,5 +271,14 @@ function Answer({ answer }: { answer: QueryAnswer }) {
         />
       )}
     </>
+  );
+}
+
+function describeCount(rows: number, others: number | null): string {
+  const n = formatNumber(rows);
+  if (others === null) return t("It changes {n} rows. Nothing is changed yet.", { n });
+  return t(
+    "It changes {n} rows, and {m} others by foreign keys and triggers. Nothing is changed yet.",
+    { n, m: formatNumber(others) },
   );
 }

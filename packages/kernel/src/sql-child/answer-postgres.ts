@@ -100,7 +100,7 @@ async function runInTransaction(
   const rows = Number(counted);
   const isKept = write.expected !== undefined && rows === write.expected && !isTruncated;
   await client.query(isKept ? "commit" : "rollback");
-  const changes: SqlChanges = { rows, others: 0, isKept };
+  const changes: SqlChanges = { rows, others: null, isKept };
   return { columns: described, isTruncated, changes };
 }
 

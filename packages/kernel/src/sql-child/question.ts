@@ -93,8 +93,8 @@ export interface SqlColumn {
 export interface SqlChanges {
   /** Rows of the statement itself. */
   readonly rows: number;
-  /** Rows that triggers and foreign keys have changed with them; of SQLite only. */
-  readonly others: number;
+  /** Rows that triggers and foreign keys have changed with them; null from PostgreSQL, which does not tell. */
+  readonly others: number | null;
   /** False if it was only counted, or the number was not the expected one. */
   readonly isKept: boolean;
 }

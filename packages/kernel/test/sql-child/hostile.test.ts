@@ -210,9 +210,9 @@ test("a change is kept only if it changes the expected rows", { skip: postgresSk
   const database = { kind: "postgres", url } as const;
   const change = (sql: string, expected?: number) => ask(database, sql, { write: { expected } });
   const counted = await change("delete from notes");
-  assert.deepEqual(counted.changes, { rows: 3, others: 0, isKept: false });
+  assert.deepEqual(counted.changes, { rows: 3, others: null, isKept: false });
   const other = await change("delete from notes where id < 3", 1);
-  assert.deepEqual(other.changes, { rows: 2, others: 0, isKept: false });
+  assert.deepEqual(other.changes, { rows: 2, others: null, isKept: false });
   const kept = await change("update notes set text = 'new' where id = 1 returning text", 1);
   assert.deepEqual([kept.changes?.isKept, kept.rows], [true, [["new"]]]);
   await assert.rejects(change("drop view all_notes", 0), { kind: "forbidden" });

@@ -11,9 +11,10 @@ const params = databaseParams.extend({ table: z.string().min(1).max(1_024) });
 
 const changeSchema = z.object({
   rows: z.number(),
-  others: z
-    .number()
-    .meta({ description: "rows that triggers and foreign keys of SQLite have changed with it" }),
+  others: z.number().nullable().meta({
+    description:
+      "rows that triggers and foreign keys have changed with it; null from PostgreSQL, which does not tell",
+  }),
   kept: z.boolean().meta({ description: "false for a trial" }),
   key: z
     .record(z.string(), cellSchema)

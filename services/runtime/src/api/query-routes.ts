@@ -22,7 +22,7 @@ const answerSchema = z.object({
   changes: z
     .object({
       rows: z.number(),
-      others: z.number(),
+      others: z.number().nullable(),
       kept: z.boolean(),
     })
     .nullable()

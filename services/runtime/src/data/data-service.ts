@@ -92,7 +92,8 @@ export interface RowPage {
 /** Effect of a change of rows. */
 export interface ChangeReport {
   readonly rows: number;
-  readonly others: number;
+  /** As in `SqlChanges`. */
+  readonly others: number | null;
   readonly isKept: boolean;
   readonly key: Record<string, Cell> | null;
 }

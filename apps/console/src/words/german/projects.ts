@@ -27,6 +27,9 @@ export const PROJECTS: Readonly<Record<string, string>> = {
   "Delete the row": "Zeile löschen",
   "The row was deleted.": "Die Zeile wurde gelöscht.",
   "No other row falls with it.": "Keine weitere Zeile fällt mit ihr weg.",
+  "PostgreSQL does not tell how many rows fall with it, by foreign keys and triggers.":
+    "PostgreSQL sagt nicht, wie viele Zeilen mit ihr wegfallen, durch Fremdschlüssel und Trigger.",
+  "This row has been deleted meanwhile.": "Diese Zeile ist inzwischen gelöscht worden.",
   "{n} other rows change or fall with it, by foreign keys and triggers.":
     "{n} weitere Zeilen ändern sich oder fallen mit ihr weg, durch Fremdschlüssel und Trigger.",
   contains: "enthält",
@@ -79,6 +82,7 @@ export const PROJECTS: Readonly<Record<string, string>> = {
     "Sie läuft in einer Transaktion, die zurückgerollt wird, und sagt, wie viele Zeilen sie ändert.",
   "It can only read, all columns. Functions with outside effects are the role's matter.":
     "Sie kann nur lesen, alle Spalten. Funktionen mit Wirkung nach außen sind Sache der Rolle.",
+  "It changes {n} rows. Nothing is changed yet.": "Es ändert {n} Zeilen. Noch ist nichts geändert.",
   "It changes {n} rows, and {m} others by foreign keys and triggers. Nothing is changed yet.":
     "Sie ändert {n} Zeilen und {m} weitere durch Fremdschlüssel und Trigger. Noch ist nichts geändert.",
   "The statement has changed": "Die Anweisung hat sich geändert",
