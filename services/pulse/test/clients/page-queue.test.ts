@@ -146,6 +146,10 @@ test(
     );
     await page.context().setOffline(false);
     await arrived("strict", ['{"id":1}', '{"id":2}', '{"id":4}', '{"id":6}']);
+    // The page notes a refusal after the broker has stored the messages behind it.
+    await page.waitForFunction(
+      "app.client.pending().then((all) => all.every(({ state }) => state === 'rejected'))",
+    );
     const pending = (await page.evaluate("app.client.pending()")) as {
       message_id: string;
       state: string;

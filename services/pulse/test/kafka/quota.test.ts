@@ -38,7 +38,7 @@ test("the answers to Produce and Fetch contain the pause, and the connection pau
   // The pause begins at the broker: on a busy machine much of it may be over when the answer is here.
   const before = performance.now();
   const first = await read();
-  assert.ok(performance.now() - started >= written.throttleTimeMs, "it rested");
+  assert.ok(performance.now() - started >= written.throttleTimeMs - 5, "it rested");
   assert.ok(first.throttleTimeMs > 0);
   await read();
   assert.ok(performance.now() - before >= first.throttleTimeMs - 5, "it rested again");

@@ -96,7 +96,7 @@ describe("direct delivery", () => {
       {
         reply: (step, to) => (step === "RCPT" && to.endsWith("slow.example") ? "hang" : undefined),
       },
-      { "smtp.destination_connections_max": 2, send_wait_ms: 200 },
+      { "smtp.destination_connections_max": 2, send_wait_ms: 1_000 },
     );
     const slow = await Promise.all(
       Array.from({ length: 10 }, (_, index) => send(`user${index}@slow.example`)),
