@@ -90,6 +90,7 @@ export class GitSource {
     const { folder } = this.#options;
     const git = new GitRun(folder, AbortSignal.timeout(TOTAL_MS));
     const top = (await git.run(["rev-parse", "--show-toplevel"])).trim();
+    await this.#requireTracked(git);
     const branch = (await git.run(["symbolic-ref", "--short", "HEAD"])).trim();
     if (ref !== undefined && ref !== `refs/heads/${branch}`) {
       return git.report("ignored", `the branch is ${branch}, not that of ${ref}`);
@@ -119,11 +120,28 @@ export class GitSource {
     return git.report("reloaded", `${branch} is at ${after}`);
   }
 
+  // A data folder may lie in the working tree of something else, which is not this gateway's to pull.
+  async #requireTracked(git: GitRun): Promise<void> {
+    const path = await this.#locateConfig().catch(() => undefined);
+    if (path !== undefined && (await git.succeeds(["ls-files", "--error-unmatch", "--", path]))) {
+      return;
+    }
+    throw new PlatformError(
+      "conflict",
+      `${this.#options.configPath} is not a file of a git repository: commit it, or set gitops.dir to the clone that has it`,
+    );
+  }
+
+  async #locateConfig(): Promise<string> {
+    const { configPath } = this.#options;
+    return join(await realpath(dirname(configPath)), basenameOf(configPath));
+  }
+
   async #check(git: GitRun, top: string, commit: string): Promise<void> {
-    const { configPath, validate } = this.#options;
+    const { validate } = this.#options;
     const parent = await mkdtemp(join(tmpdir(), "platform-gate-git-"));
     const tree = join(parent, "tree");
-    const inside = relative(top, join(await realpath(dirname(configPath)), basenameOf(configPath)));
+    const inside = relative(top, await this.#locateConfig());
     try {
       await git.run(["worktree", "add", "--detach", tree, commit]);
       const faults = await validate(join(tree, inside), git.signal);

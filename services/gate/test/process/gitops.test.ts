@@ -121,3 +121,21 @@ test("a remote that cannot be reached is 502, without its password", { skip }, a
   assert.match(String(json.detail), /^git fetch: /);
   assert.equal(JSON.stringify(json).includes("hunter2"), false);
 });
+
+test(
+  "a clone around a configuration that it does not have is left alone",
+  { skip },
+  async (context) => {
+    const { folder, push } = prepare(context);
+    const inside = join(folder, "data");
+    mkdirSync(inside);
+    writeFileSync(join(inside, "gate.json"), JSON.stringify({ addr: "127.0.0.1:0", routes: [] }));
+    const gate = await startGate(context, { runtime: runtime!, folder: inside });
+    push({ routes: [route("/pushed")] });
+    const head = git(folder, "rev-parse", "HEAD");
+    const { status, json } = await call(gate.url, "");
+    assert.equal(status, 409);
+    assert.match(String(json.detail), /data\/gate\.json is not a file of a git repository/);
+    assert.equal(git(folder, "rev-parse", "HEAD"), head);
+  },
+);
