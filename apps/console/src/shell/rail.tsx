@@ -128,8 +128,9 @@ function Who() {
       </span>
       <span class="grow">
         {name}
-        <br />
-        <span class="i3">{role}</span>
+        <span class="i3" title={role}>
+          {role}
+        </span>
       </span>
       {current.method !== "loopback" && (
         <button
