@@ -1,6 +1,6 @@
 // Conditions on columns, without SQL. They are in the address, as JSON.
 import { useState } from "preact/hooks";
-import { Action } from "../view/controls.tsx";
+import { Action, Options } from "../view/controls.tsx";
 import { Icon } from "../view/icon.tsx";
 import { t } from "../words/words.ts";
 import { readInput, type DataTable, type InputCell } from "./data.ts";
@@ -114,11 +114,7 @@ function Choice(props: {
       value={props.value}
       onChange={(event) => props.onChange(event.currentTarget.value)}
     >
-      {props.options.map(([value, label]) => (
-        <option key={value} value={value}>
-          {label}
-        </option>
-      ))}
+      <Options of={props.options} />
     </select>
   );
 }

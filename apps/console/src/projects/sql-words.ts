@@ -1,4 +1,4 @@
-// Colours and completion of statements: an own scanner, as the editor for JSON is larger than this page.
+// Colours and completion of statements: a scanner of its own, because the JSON editor is larger than this page.
 
 /** A part of a statement. */
 export interface SqlPart {

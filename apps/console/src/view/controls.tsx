@@ -172,14 +172,19 @@ export function SelectField(props: {
         value={props.value}
         onChange={(event) => props.onChange(event.currentTarget.value)}
       >
-        {props.options.map(([value, label]) => (
-          <option key={value} value={value}>
-            {label}
-          </option>
-        ))}
+        <Options of={props.options} />
       </select>
     </label>
   );
+}
+
+/** The options of a `select`. */
+export function Options(props: { of: readonly (readonly [value: string, label: string])[] }) {
+  return props.of.map(([value, label]) => (
+    <option key={value} value={value}>
+      {label}
+    </option>
+  ));
 }
 
 /** The filter of a list; `/` focuses it. */

@@ -168,7 +168,7 @@ export class Offload {
     await this.#timer?.stop();
   }
 
-  // Uploads of the objects that are listed in the log only: the bucket may be used for other things as well.
+  // Only notifications about segments matter: the bucket may serve other purposes as well.
   async #findLoop({ store, target }: Active): Promise<string | undefined> {
     const document = await store.readNotifications();
     if (document === undefined) return undefined;

@@ -68,13 +68,10 @@ export function createAskCounter(
 
 /** Registers the metric of an endpoint for plain questions. Returns the function that counts its failures. */
 export function createAskFailureCounter(registry: MetricRegistry): () => void {
-  const failures = registry
-    .counter({
-      name: "platform_vault_ask_endpoint_failures_total",
-      help: "Plain questions that the grammar answered because the configured endpoint failed or its filters were refused.",
-      labels: [],
-    })
-    .with({});
+  const failures = registry.counter({
+    name: "platform_vault_ask_endpoint_failures_total",
+    help: "Plain questions that the grammar answered because the configured endpoint failed or its filters were refused.",
+  });
   return () => failures.add();
 }
 
