@@ -9,6 +9,7 @@ import { largeBody } from "./cases/large-body.ts";
 import { latency } from "./cases/latency.ts";
 import { manyRoutes } from "./cases/many-routes.ts";
 import { engineProfile, profile } from "./cases/profile.ts";
+import { modelBurst, modelStream } from "./cases/model-stream.ts";
 import { reload } from "./cases/reload.ts";
 import { smallGet } from "./cases/small-get.ts";
 import { twoWorkers } from "./cases/two-workers.ts";
@@ -18,6 +19,8 @@ export const GATE_CASES: readonly BenchCase[] = [
   guardedGet,
   limitedGet,
   guestGet,
+  modelStream,
+  modelBurst,
   cacheHit,
   largeBody,
   manyRoutes,

@@ -35,7 +35,11 @@ export interface ContestLoad {
   path: string;
   connections: number;
   headers?: Record<string, string>;
+  /** JSON to POST; if absent, requests are GETs. */
+  json?: string;
   expected: AnswerExpectation;
+  /** Share by which the bytes of an answer may differ; default 2 %. */
+  bytesTolerance?: number;
 }
 
 /** A small GET over as many connections as a busy proxy has. */
@@ -145,7 +149,7 @@ async function startEntrant(
 // The first answers may be errors while a proxy finishes starting.
 async function awaitRightAnswer(url: string, load: ContestLoad): Promise<number> {
   for (let attempt = 0; ; attempt += 1) {
-    const answer = await fetchAnswer(url, load.headers).catch((error: Error) => error);
+    const answer = await fetchAnswer(url, load.headers, load.json).catch((error: Error) => error);
     const fault = answer instanceof Error ? answer.message : judgeAnswer(answer, load.expected);
     if (fault === undefined && !(answer instanceof Error)) return answer.wireBytes;
     if (attempt === 50) throw new Error(`wrong answer: ${fault}`);
@@ -164,7 +168,7 @@ async function warmUp(
     const figures = await loadOnce(context, workspace, entrant, load, WARM_UP_SECONDS);
     if (typeof figures === "string") return;
     requests += (figures["perS"] ?? 0) * WARM_UP_SECONDS;
-    if (load.expected.bodyBytes > WARM_UP_BODY_BYTES_MAX) return;
+    if ((load.expected.bodyBytes ?? 0) > WARM_UP_BODY_BYTES_MAX) return;
   }
 }
 
@@ -182,6 +186,7 @@ async function loadOnce(
     connections: load.connections,
     seconds,
     ...(load.headers === undefined ? {} : { headers: load.headers }),
+    ...(load.json === undefined ? {} : { json: load.json }),
     cores: context.cores.load,
     scratch: workspace.folder,
   });
@@ -192,7 +197,8 @@ async function loadOnce(
   if (typeof figures === "string") return figures;
   const expectedBytes = summary.requests * entrant.wireBytes;
   // wrk also counts bytes of responses that were cut off at the end.
-  const slackBytes = load.connections * entrant.wireBytes + expectedBytes * WIRE_BYTES_TOLERANCE;
+  const tolerance = load.bytesTolerance ?? WIRE_BYTES_TOLERANCE;
+  const slackBytes = load.connections * entrant.wireBytes + expectedBytes * tolerance;
   if (Math.abs(summary.bytes - expectedBytes) > slackBytes) {
     return `${summary.bytes} bytes for ${summary.requests} answers of ${entrant.wireBytes}`;
   }

@@ -16,14 +16,24 @@ export interface Answer {
 /** The expected response; otherwise the measurement is invalid. */
 export interface AnswerExpectation {
   status: number;
-  bodyBytes: number;
+  /** Undefined if proxies add to the body. */
+  bodyBytes: number | undefined;
 }
 
-/** Sends one GET on a new connection, as wrk would, and reads the complete response. */
-export function fetchAnswer(url: string, headers: Record<string, string> = {}): Promise<Answer> {
+/** Sends one GET, or POST of JSON, on a new connection, as wrk would, and reads the complete response. */
+export function fetchAnswer(
+  url: string,
+  headers: Record<string, string> = {},
+  json?: string,
+): Promise<Answer> {
   const { hostname, port, host, pathname, search } = new URL(url);
-  const fields = Object.entries({ Host: host, ...headers });
+  const ofBody =
+    json === undefined
+      ? {}
+      : { "Content-Type": "application/json", "Content-Length": String(Buffer.byteLength(json)) };
+  const fields = Object.entries({ Host: host, ...headers, ...ofBody });
   const head = fields.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  const method = json === undefined ? "GET" : "POST";
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -43,14 +53,14 @@ export function fetchAnswer(url: string, headers: Record<string, string> = {}): 
       const answer = readAnswer(Buffer.concat(chunks));
       if (answer !== undefined) settle(answer);
     });
-    socket.write(`GET ${pathname}${search} HTTP/1.1\r\n${head}\r\n`);
+    socket.write(`${method} ${pathname}${search} HTTP/1.1\r\n${head}\r\n${json ?? ""}`);
   });
 }
 
 /** Describes how a response differs from the expected one; undefined if it matches. */
 export function judgeAnswer(answer: Answer, expected: AnswerExpectation): string | undefined {
   if (answer.status !== expected.status) return `status ${answer.status}, not ${expected.status}`;
-  if (answer.bodyBytes !== expected.bodyBytes) {
+  if (expected.bodyBytes !== undefined && answer.bodyBytes !== expected.bodyBytes) {
     return `${answer.bodyBytes} body bytes, not ${expected.bodyBytes}`;
   }
   return undefined;

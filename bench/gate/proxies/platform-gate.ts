@@ -49,9 +49,15 @@ function writeGateConfig(setup: ProxySetup): string {
     ...(setup.rateLimit === true ? { rate_limit_rpm: RATE_LIMIT_RPM } : {}),
     ...(setup.cache === true ? { cache_ttl_seconds: 3_600 } : {}),
     ...(setup.middleware === undefined ? {} : { middleware: "guest" }),
+    ...setup.models?.route,
   }));
   if (setup.middleware !== undefined) writeMiddleware(`${path}.state`, setup.middleware);
-  const config = { addr: `127.0.0.1:${setup.port}`, workers: setup.workers, routes };
+  const config = {
+    addr: `127.0.0.1:${setup.port}`,
+    workers: setup.workers,
+    ...setup.models?.config,
+    routes,
+  };
   writeFileSync(path, JSON.stringify(config));
   return path;
 }

@@ -23,6 +23,8 @@ export interface ProxySetup {
   cache?: boolean;
   /** Sets `X-Guest: set` in each request by code of the user: this module, or a hook. */
   middleware?: Buffer;
+  /** Requests are for a model: fields of our route and of our configuration. */
+  models?: { route: Record<string, unknown>; config?: Record<string, unknown> };
   /** Requires an HS256 bearer token signed with this secret. */
   jwtSecret?: string;
   /** Path prefixes of the upstream; default ["/"]. */
