@@ -31,12 +31,14 @@ const PREFIXES: readonly (readonly [prefix: string, rest: number])[] = [
   ["dop_v1_", 40],
   ["whsec_", 24],
 ];
-const PEM_START = "-----BEGIN ";
+/** Start of a PEM block (RFC 7468 section 2). */
+export const PEM_START = "-----BEGIN ";
 const PEM_LABEL = "PRIVATE KEY";
 const PEM_END = "-----END ";
 const DASHES = "-----";
 const LABEL_CHARACTERS_MAX = 64;
-const JWT_START = "eyJ";
+/** Start of a JSON Web Token: `{"` in base64url. */
+export const JWT_START = "eyJ";
 const JWT_PART_MIN = 10;
 
 /** Characters of a key: letters, digits, `-`, `_` and, in tokens, `.`. */

@@ -17,7 +17,7 @@ const CHANNELS_MAX = 512;
 interface Channel {
   readonly text: MaskedText;
   /** The last event with this text, and the places of all texts in it. */
-  event: { readonly data: Buffer; readonly raw: Buffer; readonly dataStart: number };
+  readonly event: KeptEvent;
   places: readonly { readonly channel: string; readonly start: number; readonly end: number }[];
 }
 
@@ -72,10 +72,10 @@ export class MaskedEvents {
     }));
     for (const { node, channel } of texts) {
       const piece = scanner.text(node);
-      const state = this.#find(channel, event);
+      const state = this.#find(channel);
       const masked = state.text.push(piece) + (isEnded(channel) ? state.text.end() : "");
       if (state.text.isHolding) {
-        state.event = copyEvent(event);
+        state.event.keep(event);
         state.places = places;
       }
       const place = { start: scanner.start(node), end: scanner.end(node) };
@@ -88,12 +88,12 @@ export class MaskedEvents {
 
   /** The bytes that leave for an event that differs from the one before it in the text at this place only. */
   rewriteText(event: StreamEvent, { channel, start, end }: TextPlace): Buffer {
-    const state = this.#find(channel, event);
+    const state = this.#find(channel);
     const piece = event.data.toString("latin1", start, end);
     const masked = state.text.push(piece);
     const place = { channel, start: start - 1, end: end + 1 };
     if (state.text.isHolding) {
-      state.event = copyEvent(event);
+      state.event.keep(event);
       state.places = [place];
     }
     if (masked === piece) return event.raw;
@@ -105,7 +105,7 @@ export class MaskedEvents {
     return [...this.#channels.keys()].flatMap((channel) => this.#flush(channel));
   }
 
-  #find(channel: string, event: StreamEvent): Channel {
+  #find(channel: string): Channel {
     const known = this.#channels.get(channel);
     if (known !== undefined) return known;
     if (this.#channels.size >= CHANNELS_MAX) throw new Error("The answer has too many parts.");
@@ -118,7 +118,7 @@ export class MaskedEvents {
       heldMax: HELD_CHARACTERS_MAX,
       ...(this.#collect && { collect: (masked) => this.#collect!(channel, masked) }),
     });
-    const created: Channel = { text, event, places: [] };
+    const created: Channel = { text, event: new KeptEvent(), places: [] };
     this.#channels.set(channel, created);
     return created;
   }
@@ -147,21 +147,39 @@ export class MaskedEvents {
       end,
       text: JSON.stringify(other === channel ? rest : ""),
     }));
-    return [composeEvent(state.event, edits)];
+    return [composeEvent(state.event.read(), edits)];
   }
 }
 
-function copyEvent({ data, raw, dataStart }: StreamEvent): Channel["event"] {
-  const copy = Buffer.from(raw);
-  if (dataStart === -1) return { data: Buffer.from(data), raw: copy, dataStart };
-  return { data: copy.subarray(dataStart, dataStart + data.length), raw: copy, dataStart };
+/** A copy of the last event of a text, in memory that the next one uses again. */
+class KeptEvent {
+  #bytes = Buffer.alloc(0);
+  #length = 0;
+  #dataStart = -1;
+  /** Data of several lines, which is no range of the event. */
+  #data = Buffer.alloc(0);
+  #dataLength = 0;
+
+  keep({ data, raw, dataStart }: StreamEvent): void {
+    if (raw.length > this.#bytes.length) this.#bytes = Buffer.allocUnsafe(raw.length * 2);
+    raw.copy(this.#bytes);
+    this.#length = raw.length;
+    this.#dataStart = dataStart;
+    this.#dataLength = data.length;
+    if (dataStart === -1) this.#data = Buffer.from(data);
+  }
+
+  read(): StreamEvent {
+    const raw = this.#bytes.subarray(0, this.#length);
+    const dataStart = this.#dataStart;
+    const data =
+      dataStart === -1 ? this.#data : raw.subarray(dataStart, dataStart + this.#dataLength);
+    return { raw, data, dataStart };
+  }
 }
 
 /** An event with changes of its data. */
-function composeEvent(
-  { data, raw, dataStart }: Pick<StreamEvent, "data" | "raw" | "dataStart">,
-  edits: readonly BodyEdit[],
-): Buffer {
+function composeEvent({ data, raw, dataStart }: StreamEvent, edits: readonly BodyEdit[]): Buffer {
   if (edits.length === 0) return raw;
   if (dataStart !== -1) {
     const moved = edits.map(({ start, end, text }) => ({

@@ -11,16 +11,27 @@ export interface BodyEdit {
 /** The body with its edits, which must not overlap. */
 export function editBody(body: Buffer, edits: readonly BodyEdit[]): Buffer {
   if (edits.length === 0) return body;
+  const [first] = edits;
+  if (edits.length === 1) return replaceRange(body, first!);
   const pieces: Buffer[] = [];
   let at = 0;
-  const sorted =
-    edits.length === 1 ? edits : edits.toSorted((one, other) => one.start - other.start);
+  const sorted = edits.toSorted((one, other) => one.start - other.start);
   for (const { start, end, text } of sorted) {
     pieces.push(body.subarray(at, start), Buffer.from(text));
     at = end;
   }
   pieces.push(body.subarray(at));
   return Buffer.concat(pieces);
+}
+
+// One range of an event, as most edits are: without views of its parts.
+function replaceRange(body: Buffer, { start, end, text }: BodyEdit): Buffer {
+  const size = Buffer.byteLength(text);
+  const edited = Buffer.allocUnsafe(body.length - (end - start) + size);
+  body.copy(edited, 0, 0, start);
+  edited.write(text, start, size, "utf8");
+  body.copy(edited, start + size, end);
+  return edited;
 }
 
 /** The edit that sets a member of an object whose text begins at its brace. */
