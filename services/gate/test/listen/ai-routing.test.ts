@@ -14,7 +14,14 @@ import {
   type MockOptions,
   type ModelProvider,
 } from "../fixture/model-provider.ts";
-import { ask, type GateWorker, startGate, type TestAnswer, type TestRoute } from "./gate-worker.ts";
+import {
+  ask,
+  type GateWorker,
+  startGate,
+  startUpstream,
+  type TestAnswer,
+  type TestRoute,
+} from "./gate-worker.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "gate-routing-"));
 const stops: (() => unknown)[] = [];
@@ -48,6 +55,7 @@ interface Settings {
   budgets?: readonly AiBudget[];
   /** Fields of the primary's responses. */
   fields?: Record<string, string>;
+  otlpEndpoint?: string;
 }
 
 async function serve(server: Server): Promise<string> {
@@ -129,6 +137,7 @@ async function open(settings: Settings = {}): Promise<Routed> {
   const gate = await startGate([describeRoute(settings, providers.urls)], {
     aiPrices: PRICES,
     accessLog: { path, fileBytesMax: 10_000_000, filesMax: 1 },
+    ...(settings.otlpEndpoint === undefined ? {} : { otlpEndpoint: settings.otlpEndpoint }),
   });
   stops.push(() => gate.stop());
   if (settings.budgets !== undefined) await gate.apply({ budgets: settings.budgets });
@@ -170,6 +179,33 @@ test("the primary gets requests, with its model, key and host", async () => {
   const { model, cost_usd: cost, fallback } = await readAi(routed);
   assert.deepEqual([model, cost, fallback], ["small", 0.0011, undefined]);
   assert.equal(routed.fallback.received.length, 0);
+});
+
+test("the span of a request has its model, usage, cost and fallback, but no text", async () => {
+  let spans = "";
+  const collector = await startUpstream((request, response) => {
+    request.on("data", (chunk) => (spans += String(chunk)));
+    request.on("end", () => response.setHeader("content-type", "application/json").end("{}"));
+  });
+  stops.push(collector.stop);
+  const answer = { status: 503, body: '{"error":{"message":"overloaded"}}' };
+  const routed = await open({ primary: { answer }, otlpEndpoint: collector.url });
+  const traceparent = `00-${"0af7651916cd43dd8448eb211c80319c"}-b7ad6b7169203331-01`;
+  await routed.ask({}, CHAT, { traceparent });
+  const drained = routed.gate.hear("drained");
+  routed.gate.send({ type: "drain", deadlineMs: 1_000 });
+  await drained;
+  const read = (name: string): unknown => {
+    const at = spans.indexOf(`"key":"${name}"`);
+    return at === -1 ? undefined : /"value":\{"\w+":("?)([^"}]*)\1/.exec(spans.slice(at))?.[2];
+  };
+  assert.equal(read("gen_ai.operation.name"), "chat");
+  assert.equal(read("gen_ai.request.model"), "large");
+  assert.equal(read("gen_ai.usage.input_tokens"), "1000");
+  assert.equal(read("gen_ai.usage.output_tokens"), "100");
+  assert.equal(read("platform.ai.cost_usd"), "0.011");
+  assert.equal(read("platform.ai.fallback"), "error");
+  assert.ok(!spans.includes(MESSAGES[0]!.content));
 });
 
 for (const stream of [false, true]) {

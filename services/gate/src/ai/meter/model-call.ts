@@ -200,6 +200,8 @@ export class ModelCall implements ExchangeAi {
       ["gen_ai.usage.input_tokens", sumInput(usage)],
       ["gen_ai.usage.output_tokens", usage.output],
       ["platform.ai.cost_usd", this.costText],
+      ...(this.cache === undefined ? [] : [["platform.ai.cache", this.cache] as const]),
+      ...(this.fallback === undefined ? [] : [["platform.ai.fallback", this.fallback] as const]),
     ];
   }
 
