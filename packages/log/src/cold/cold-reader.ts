@@ -4,6 +4,7 @@ import { ColdStoreError } from "../cold-store.ts";
 import { LogError } from "../errors.ts";
 import type { ColdOptions } from "../types.ts";
 import { ChunkCache, chunkName } from "./chunk-cache.ts";
+import { ColdShare } from "./cold-share.ts";
 import { FetchSlots } from "./fetch-slots.ts";
 
 const CHUNK_BYTES = 4 * 1024 * 1024;
@@ -13,6 +14,9 @@ const CHUNKS_AHEAD = 2;
 const PATIENCE_MS = 30_000;
 const BACKOFF_MS = 250;
 const BACKOFF_MS_MAX = 5_000;
+/** Interval of asking how late the event loop is, and for how long after the last read. */
+const LOOP_TICK_MS = 10;
+const LOOP_WATCH_MS = 1_000;
 /** Objects whose last read chunk is remembered. */
 const READERS_MAX = 1_024;
 
@@ -58,7 +62,10 @@ export class ColdReader {
   #cache: ChunkCache | undefined;
   #failingSinceMs: number | undefined;
   #isClosed = false;
+  #watchesLoop = false;
+  #lastTakenMs = 0;
   readonly reads = { cache: 0, store: 0 };
+  readonly share = new ColdShare();
 
   constructor(options: ColdReaderOptions) {
     this.#options = options;
@@ -90,12 +97,19 @@ export class ColdReader {
         for (let next = position; next < end;) {
           const chunk = chunkAt(file, Math.floor(next / CHUNK_BYTES));
           const count = Math.min(end, chunk.end) - next;
+          await this.#awaitShare(count);
           await this.#readChunk(chunk, into, at + next - position, count, next - chunk.start);
           next += count;
         }
         return Math.max(0, end - position);
       },
     };
+  }
+
+  /** Somebody reads local records: these reads are to leave room. */
+  noteLocalRead(): void {
+    // Nobody is asked for the time unless there are cold reads.
+    if (this.#watchesLoop) this.share.noteLocalRead(this.#options.clock.now());
   }
 
   /** Removes the chunks of an object from the cache: they may be damaged. */
@@ -116,6 +130,28 @@ export class ColdReader {
     this.#ending.resolve();
     await Promise.allSettled(this.#fetches.values());
     await this.#cache?.close();
+  }
+
+  async #awaitShare(bytes: number): Promise<void> {
+    const nowMs = this.#options.clock.now();
+    this.#lastTakenMs = nowMs;
+    if (!this.#watchesLoop) this.#watchLoop();
+    const waitMs = this.share.take(bytes, nowMs);
+    if (waitMs > 0) await this.#pause(waitMs);
+    if (this.#isClosed) throw new LogError("closed", "the log is closed");
+  }
+
+  // Asks for the time as long as cold records are read.
+  #watchLoop(): void {
+    const { clock } = this.#options;
+    const dueMs = clock.now() + LOOP_TICK_MS;
+    this.#watchesLoop = true;
+    clock.after(LOOP_TICK_MS, () => {
+      const nowMs = clock.now();
+      this.#watchesLoop = false;
+      this.share.noteLateness(Math.max(0, nowMs - dueMs), nowMs);
+      if (!this.#isClosed && nowMs - this.#lastTakenMs < LOOP_WATCH_MS) this.#watchLoop();
+    });
   }
 
   async #readChunk(

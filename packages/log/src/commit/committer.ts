@@ -39,6 +39,8 @@ export interface CommitterOptions {
   onChange: (change: CatalogueOperation, topic: Topic) => void;
   /** Called after each group, with the partitions whose durable end moved. */
   onDurable: (partitions: ReadonlySet<Partition>) => void;
+  /** Called after each group with the time from its first write to its end. */
+  onCommitted: (durationMs: number, nowMs: number) => void;
 }
 
 /** Bounds of a `Committer`. */
@@ -242,8 +244,12 @@ export class Committer {
     await Promise.resolve();
     while (this.#queue.length > 0) {
       const group = this.#takeGroup();
+      const { clock, onCommitted } = this.#options;
+      const startMs = clock.now();
       try {
         await this.#commit(group);
+        const nowMs = clock.now();
+        onCommitted(nowMs - startMs, nowMs);
         this.#apply(group);
       } catch (error) {
         this.#fail(group, error as Error);

@@ -5,6 +5,7 @@ import { writeLogId } from "../catalogue/log-id.ts";
 import { Manifest, prepareManifest } from "../catalogue/manifest.ts";
 import { ObjectLedger } from "../catalogue/object-ledger.ts";
 import { ColdReader } from "../cold/cold-reader.ts";
+import type { ColdShare } from "../cold/cold-share.ts";
 import type { ColdStore, ColdStoreError } from "../cold-store.ts";
 import { systemClock } from "../disk/node-disk.ts";
 import type { Disk } from "../disk/port.ts";
@@ -113,7 +114,7 @@ export async function buildLog(
     ledger,
     source,
   };
-  const writers = await openWriters(options, base, recovered);
+  const writers = await openWriters(options, { ...base, share: coldReader.share }, recovered);
   const { space, listeners, committer, checkpointer } = writers;
   takeOver(recovered, committer, checkpointer);
   // After the next journal file has begun: until then another recovery would need the files that the last one refers to.
@@ -147,7 +148,7 @@ type WriterParts = Pick<
   | "segments"
   | "manifest"
   | "ledger"
-> & { source: HeaderSource };
+> & { source: HeaderSource; share: ColdShare };
 
 /** Creates the parts that write: commits and checkpoints. */
 async function openWriters(
@@ -155,7 +156,7 @@ async function openWriters(
   parts: WriterParts,
   { leaderEpoch, sharedNumber }: Recovered,
 ) {
-  const { disk, limits, onEvent } = parts;
+  const { disk, limits, onEvent, share } = parts;
   const space = await FreeSpace.open({
     disk,
     reserveBytes,
@@ -172,6 +173,7 @@ async function openWriters(
     onDurable: (partitions) => {
       for (const listener of listeners) listener(partitions);
     },
+    onCommitted: (durationMs, nowMs) => share.noteCommit(durationMs, nowMs),
   });
   committer.leaderEpoch = leaderEpoch;
   const checkpointer = new Checkpointer({ ...parts, committer, sharedNumber });

@@ -62,7 +62,7 @@ export class Reader {
     const buffers: Buffer[] = [];
     let bytes = 0;
     let next = offset;
-    let isLocal = false;
+    let isLocal = true;
     for (;;) {
       checkRange(partition, next);
       const room = bytesMax - bytes;
@@ -87,6 +87,7 @@ export class Reader {
       next = found.nextOffset;
       if (next < extent.nextOffset) break;
     }
+    if (isLocal && bytes > 0) this.#segments.noteLocalRead();
     return { buffers, bytes, nextOffset: next };
   }
 

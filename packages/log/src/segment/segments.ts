@@ -204,6 +204,11 @@ export class Segments {
     return { file: this.#cold.open(coldFileOf(partition, extent)), release: () => undefined };
   }
 
+  /** Notes a read of local records: those of the store leave it room. */
+  noteLocalRead(): void {
+    this.#cold.noteLocalRead();
+  }
+
   /** Makes the next read of an object fetch it again. */
   async refetch(partition: Partition, extent: Extent): Promise<void> {
     await this.#cold.drop(coldFileOf(partition, extent));
