@@ -81,7 +81,7 @@ export class ColdShare {
     if (nowMs - this.#lastUseMs > CALM_MS) {
       this.#rate = Number.POSITIVE_INFINITY;
     } else if (isSlow.includes("unknown")) {
-      // What is usual is measured in the next windows.
+      // The usual delay is measured in the next windows.
       this.#rate = RATE_MIN;
     } else if (isSlow.includes("slow")) {
       this.#rate = Math.max(RATE_MIN, Math.min(this.#rate, coldRate) * DECREASE);
