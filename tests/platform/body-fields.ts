@@ -52,7 +52,7 @@ export const BODY_FIELDS: Readonly<Record<string, BodyFields>> = {
       Rules[].Filter.And.Prefix Rules[].Filter.And.Tags[].Key Rules[].Filter.And.Tags[].Value
       Rules[].Filter.Prefix Rules[].Filter.Tag.Key Rules[].Filter.Tag.Value Rules[].ID Rules[].Prefix
       Rules[].Status Status TagSet[].Key TagSet[].Value access_key bucket content_type description
-      events[] filter.prefix filter.suffix id key metadata.* name namespaces[] objects[].key
+      events[] expires_at filter.prefix filter.suffix id key metadata.* name namespaces[] objects[].key
       objects[].version parts[].etag password secret_key source_bucket source_key source_version
       stomp.destination stomp.password stomp.user subscriptions[].bucket subscriptions[].events[]
       subscriptions[].filter.prefix subscriptions[].filter.suffix subscriptions[].id
@@ -106,9 +106,10 @@ export const BODY_FIELDS: Readonly<Record<string, BodyFields>> = {
       folder: "folder of a project, whose code runs: only with the data folder's token",
       environment_file: "file with a project's variables: only with the data folder's token",
       "variables.*": "variables of a project's process: only with the data folder's token",
+      "redirects[]": "address: only browsers follow it, as that of an OAuth client",
     },
     others: readFields(`
-      access_key password secret_key token username
+      access_key bucket name password secret_key token topics[] username
       before.* before.*.blob before.*.int column key.* key.*.blob key.*.int parameters.* parameters.*.blob
       parameters.*.int set.* set.*.blob set.*.int sql values.* values.*.blob values.*.int
     `),

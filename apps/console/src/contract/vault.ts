@@ -27,9 +27,9 @@ export interface VaultAnswers {
   "GET /roles": { roles: StorageRole[] };
   "GET /roles/{name}": StorageRole;
   "PUT /roles/{name}": StorageRole;
-  "GET /keys": { keys: { access_key: string; user: string; enabled: boolean; description: string; created_at: string }[] };
-  "POST /keys": { access_key: string; user: string; enabled: boolean; description: string; created_at: string; secret_key: string };
-  "PATCH /keys/{access_key}": { access_key: string; user: string; enabled: boolean; description: string; created_at: string };
+  "GET /keys": { keys: { access_key: string; user: string; enabled: boolean; description: string; created_at: string; expires_at: string | null }[] };
+  "POST /keys": { access_key: string; user: string; enabled: boolean; description: string; created_at: string; expires_at: string | null; secret_key: string };
+  "PATCH /keys/{access_key}": { access_key: string; user: string; enabled: boolean; description: string; created_at: string; expires_at: string | null };
   "GET /buckets": string[] | { items: { name: string; created_at: string; region: string; versioning: "Unset" | "Enabled" | "Suspended"; object_lock: boolean; has_public_policy: boolean; settings: string[]; objects: number; versions: number; delete_markers: number; bytes: number; uploads: number; upload_bytes: number; quota: { max_bytes: number | null; max_objects: number | null } | null }[]; next_cursor: string | null };
   "POST /buckets": { name: string };
   "GET /buckets/{bucket}": { name: string; created_at: string; region: string; versioning: "Unset" | "Enabled" | "Suspended"; object_lock: boolean; has_public_policy: boolean; settings: string[]; objects: number; versions: number; delete_markers: number; bytes: number; uploads: number; upload_bytes: number; quota: { max_bytes: number | null; max_objects: number | null } | null };

@@ -5,7 +5,10 @@ import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { KeyRing } from "../key/key-ring.ts";
 import { LOGO_BYTES_MAX } from "../oauth/client/client-logos.ts";
-import { INITIAL_ACCESS_SECONDS_MAX } from "../oauth/client/client-registry.ts";
+import {
+  INITIAL_ACCESS_SECONDS_MAX,
+  SECRET_OVERLAP_SECONDS_MAX,
+} from "../oauth/client/client-registry.ts";
 import type { OAuth } from "../oauth/oauth.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
 import { needPermission, type Identification } from "./principal.ts";
@@ -112,16 +115,29 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       tag: clients,
       method: "POST",
       path: "/api/v1/auth/clients/{id}/secret",
-      summary: "Replace the secret of a client; the previous one becomes invalid immediately",
+      summary: "Replace the secret of a client",
+      description:
+        "Without an overlap the previous secret becomes invalid immediately. Assertions that are signed with the previous secret (`client_secret_jwt`) always do.",
       params: z.object({ id: clientId }),
+      query: z.object({
+        overlap_seconds: z.coerce
+          .number()
+          .int()
+          .min(0)
+          .max(SECRET_OVERLAP_SECONDS_MAX)
+          .default(0)
+          .describe("Time for which the previous secret is accepted."),
+      }),
       problems: { ...FORBIDDEN, 409: "The client has no secret" },
       answer: client,
       access: needPermission("clients:write"),
       handle: async (exchange) => {
         const principal = identification.require(exchange);
         const { id } = exchange.params;
-        const changed = await oauth.clients.rotateSecret(id, principal.rights);
-        await record(exchange, principal, "client.secret", `client:${id}`);
+        const { overlap_seconds: seconds } = exchange.query;
+        const changed = await oauth.clients.rotateSecret(id, principal.rights, seconds * 1_000);
+        const detail = seconds === 0 ? undefined : { overlap_seconds: seconds };
+        await record(exchange, principal, "client.secret", `client:${id}`, detail);
         return changed;
       },
     }),

@@ -29,6 +29,10 @@ export interface ClientRow {
   metadata: string;
   /** The sealed secret; null for clients without one. */
   secret: string | null;
+  /** The sealed secret before the last replacement; null without one. */
+  former_secret: string | null;
+  /** The former secret is accepted until then, in ms. */
+  former_ends_at: number | null;
   /**
    * JSON list of the permissions of the user who registered or last changed the client. Tokens of the client convey
    * no others.
@@ -164,6 +168,13 @@ export const OAUTH_MIGRATIONS: readonly Migration[] = [
         hash ${t.text} not null, type ${t.text} not null, content ${t.bytes} not null,
         updated_at ${t.integer} not null)`,
       "create index auth_oauth_client_logos_by_hash on auth_oauth_client_logos (hash)",
+    ],
+  },
+  {
+    id: "0006-former-secrets",
+    statements: (t) => [
+      `alter table auth_oauth_clients add column former_secret ${t.text}`,
+      `alter table auth_oauth_clients add column former_ends_at ${t.integer}`,
     ],
   },
 ];

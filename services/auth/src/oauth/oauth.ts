@@ -4,7 +4,7 @@ import type { EgressFetch } from "@platform/kernel/egress";
 import type { Claims } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
 import { every, sweepEvery, type Clock, type RepeatingTimer } from "@platform/kernel/time";
-import type { Provider } from "oidc-provider";
+import type { Adapter, Provider } from "oidc-provider";
 import type { SigningAlgorithm } from "../database/key.ts";
 import type { AuthDatabase } from "../database/schema.ts";
 import type { KeyRing, Rotation } from "../key/key-ring.ts";
@@ -164,9 +164,9 @@ export class OAuth {
 
     const providerOptions: ProviderOptions = {
       ...shared,
-      adapter: (model) =>
-        model === "Client" ? clients.createAdapter() : items.createAdapter(model),
+      adapter: (model) => chooseAdapter(model, clients, items),
       clientCache,
+      clients,
       interactions: this.interactions,
       claims,
       exchange: new TokenExchange({ ...shared, verifier, claims }),
@@ -253,4 +253,8 @@ export class OAuth {
 
 function derive(secret: Uint8Array, purpose: string): Buffer {
   return Buffer.from(hkdfSync("sha256", secret, "", `platform-auth ${purpose}`, SECRET_BYTES));
+}
+
+function chooseAdapter(model: string, clients: ClientStore, items: ItemStore): Adapter {
+  return model === "Client" ? clients.createAdapter() : items.createAdapter(model);
 }

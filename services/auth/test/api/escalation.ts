@@ -130,13 +130,30 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
           })
         ).status;
       assert.deepEqual([await ask(own["client_secret"]!), await ask(next!)], [401, 200]);
+      const kept = await expectStatus(200, stage, "POST", `${path}/secret?overlap_seconds=60`, {
+        token: eve.session,
+      });
+      const { client_secret: last } = kept.body as unknown as Record<string, string>;
+      assert.deepEqual(
+        [await ask(own["client_secret"]!), await ask(next!), await ask(last!)],
+        [401, 200, 200],
+        "the secret before the last is accepted for the overlap, and none before it",
+      );
+      const ended = await expectStatus(200, stage, "POST", `${path}/secret`, {
+        token: eve.session,
+      });
+      const { client_secret: current } = ended.body as unknown as Record<string, string>;
+      assert.deepEqual([await ask(next!), await ask(last!)], [401, 401], "without an overlap");
+      await expectStatus(400, stage, "POST", `${path}/secret?overlap_seconds=99999999`, {
+        token: eve.session,
+      });
       const changed = await expectStatus(200, stage, "PATCH", path, {
         token: eve.session,
         body: { client_name: "Mine" },
       });
       assert.equal((changed.body as Record<string, unknown>)["client_name"], "Mine");
       assert.equal((changed.body as Record<string, unknown>)["client_secret"], undefined);
-      assert.equal(await ask(next!), 200, "another name is no other secret");
+      assert.equal(await ask(current!), 200, "another name is no other secret");
       await expectStatus(204, stage, "DELETE", path, { token: eve.session });
       await stage.close();
     });

@@ -51,6 +51,8 @@ const keySchema = z.strictObject({
   enabled: z.boolean(),
   description: z.string(),
   createdMs: z.number(),
+  /** Not accepted from then on, epoch ms. */
+  expiresMs: z.number().optional(),
 });
 const tablesSchema = z.strictObject({
   users: z.array(userSchema),
@@ -69,6 +71,8 @@ export interface ActiveKey {
   secret: string;
   user: UserRecord;
   policies: readonly Policy[];
+  /** Epoch ms; `Infinity` without an end. */
+  expiresMs: number;
 }
 
 /** The tables of the document. */
@@ -118,9 +122,10 @@ export class Directory {
     this.#activate();
   }
 
-  /** The key that a request names; `undefined` if it is unknown or disabled. */
+  /** The key that a request names; `undefined` if it is unknown, disabled or expired. */
   findKey(accessKey: string): ActiveKey | undefined {
-    return this.#active.get(accessKey);
+    const key = this.#active.get(accessKey);
+    return key !== undefined && this.#clock.now() < key.expiresMs ? key : undefined;
   }
 
   /** An enabled user with its policies; `undefined` if it is unknown or disabled. */
@@ -236,16 +241,22 @@ export class Directory {
     return { ...hideSecret(record), secretKey };
   }
 
-  /** Enables or disables a key, or changes its description. */
+  /** Enables or disables a key, or changes its description or its end; null removes the end. */
   updateKey(
     accessKey: string,
-    change: { enabled?: boolean | undefined; description?: string | undefined },
+    change: {
+      enabled?: boolean | undefined;
+      description?: string | undefined;
+      expiresMs?: number | null | undefined;
+    },
   ): KeyRecord {
-    const key = this.#getKey(accessKey);
+    const { expiresMs: before, ...key } = this.#getKey(accessKey);
+    const { expiresMs: after = before } = change;
     const record = {
       ...key,
       enabled: change.enabled ?? key.enabled,
       description: change.description ?? key.description,
+      ...(typeof after === "number" ? { expiresMs: after } : {}),
     };
     this.#change(({ keys }) => keys.set(accessKey, record));
     return hideSecret(record);
@@ -295,6 +306,7 @@ export class Directory {
         secret: this.#openSecret(key),
         user,
         policies: policies.get(key.user) ?? [],
+        expiresMs: key.expiresMs ?? Infinity,
       });
     }
     this.#active = active;

@@ -21,6 +21,11 @@ const keyBody = z.strictObject({
 const keyChange = z.strictObject({
   enabled: z.boolean().optional(),
   description: z.string().max(256).optional(),
+  expires_at: z.iso
+    .datetime({ offset: true })
+    .nullable()
+    .optional()
+    .meta({ description: "RFC 3339; the key is not accepted from then on. null removes the end" }),
 });
 const userBody = z.strictObject({
   enabled: z.boolean().default(true),
@@ -49,6 +54,7 @@ const keyAnswer = z.object({
   enabled: z.boolean(),
   description: z.string(),
   created_at: z.string(),
+  expires_at: z.string().nullable(),
 });
 /** Of users and roles. */
 const nameParams = z.object({ name: userNameSchema });
@@ -182,12 +188,15 @@ export function createKeyRoutes(directory: Directory): ApiRoute[] {
     defineRoute({
       method: "PATCH",
       path: "/api/v1/keys/{access_key}",
-      summary: "Enable or disable an access key",
+      summary: "Enable or disable an access key, or set its end",
       tag,
       params: keyParams,
       body: keyChange,
       answer: keyAnswer,
-      handle: ({ params, body }) => showKey(directory.updateKey(params.access_key, body)),
+      handle: ({ params, body: { expires_at: end, ...body } }) => {
+        const expiresMs = typeof end === "string" ? Date.parse(end) : end;
+        return showKey(directory.updateKey(params.access_key, { ...body, expiresMs }));
+      },
     }),
     defineRoute({
       method: "DELETE",
@@ -211,12 +220,13 @@ function showRole({ name, policies, createdMs }: RoleRecord) {
 }
 
 function showKey(key: KeyRecord) {
-  const { accessKey, user, enabled, description, createdMs } = key;
+  const { accessKey, user, enabled, description, createdMs, expiresMs } = key;
   return {
     access_key: accessKey,
     user,
     enabled,
     description,
     created_at: new Date(createdMs).toISOString(),
+    expires_at: expiresMs === undefined ? null : new Date(expiresMs).toISOString(),
   };
 }

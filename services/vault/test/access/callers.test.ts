@@ -154,6 +154,12 @@ describe("users and keys", () => {
     assert.equal(directory.findKey("chosen"), undefined);
     directory.updateKey("chosen", { enabled: true });
     assert.equal(directory.findKey("chosen")?.secret, key.secretKey);
+    directory.updateKey("chosen", { expiresMs: 6 });
+    assert.equal(open().findKey("chosen")?.secret, key.secretKey, "until its end");
+    directory.updateKey("chosen", { expiresMs: 5 });
+    assert.equal(open().findKey("chosen"), undefined, "expired");
+    directory.updateKey("chosen", { expiresMs: null });
+    assert.equal(directory.findKey("chosen")?.secret, key.secretKey);
     directory.deleteUser("ada");
     assert.equal(directory.findKey("chosen"), undefined);
     assert.deepEqual(open().listKeys(), []);

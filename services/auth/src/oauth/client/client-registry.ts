@@ -12,6 +12,8 @@ import type { TokenPolicy } from "../token/policy.ts";
 import { listConveyed, requireClientGrantable } from "./client-grant.ts";
 import type { ClientGrantor, ClientRecord, ClientStore } from "./client-store.ts";
 
+/** Longest time for which a former secret is accepted. */
+export const SECRET_OVERLAP_SECONDS_MAX = 30 * 24 * 3_600;
 /** Maximum lifetime of an initial access token. */
 export const INITIAL_ACCESS_SECONDS_MAX = 30 * 24 * 3_600;
 const RESERVED_MEMBERS = new Set([
@@ -130,13 +132,17 @@ export class ClientRegistry {
     return saved;
   }
 
-  /** Replaces the secret, which becomes invalid immediately; the result contains the new one. */
-  async rotateSecret(clientId: string, grantor: Grantor): Promise<Metadata> {
+  /**
+   * Replaces the secret; the result contains the new one. The former one is accepted for `overlapMs`, and one before it no
+   * longer.
+   */
+  async rotateSecret(clientId: string, grantor: Grantor, overlapMs: number): Promise<Metadata> {
     const { payload, granted } = await this.#findManageable(clientId, grantor);
-    if (payload["client_secret"] === undefined)
+    const { client_secret: secret, ...metadata } = payload;
+    if (typeof secret !== "string")
       throw new PlatformError("conflict", "The client has no secret.");
-    const { client_secret: _, ...metadata } = payload;
-    return this.#save(metadata as ClientProperties, { granted });
+    const former = overlapMs === 0 ? null : { secret, endsAtMs: Date.now() + overlapMs };
+    return this.#save(metadata as ClientProperties, { granted, former });
   }
 
   /**

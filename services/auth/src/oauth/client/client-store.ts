@@ -1,4 +1,5 @@
 // Registered clients in the database: metadata in plain text, secrets sealed.
+import { hash, timingSafeEqual } from "node:crypto";
 import type { Clock } from "@platform/kernel/time";
 import type { Transaction } from "kysely";
 import { errors, type Adapter, type AdapterPayload } from "oidc-provider";
@@ -46,6 +47,8 @@ export interface ClientGrantor {
   granted: readonly string[];
   /** `undefined` keeps the current value. */
   keepsAudience?: boolean;
+  /** The secret that was replaced, and the end of its use in ms; null ends it. `undefined` keeps the current value. */
+  former?: { secret: string; endsAtMs: number } | null;
 }
 
 const KEPT_LISTED_MAX = 20;
@@ -121,11 +124,30 @@ export class ClientStore {
 
   /** Adds or replaces a client on behalf of an operator. */
   save(clientId: string, payload: AdapterPayload, by: ClientGrantor): Promise<void> {
-    const { granted, keepsAudience } = by;
+    const { granted, keepsAudience, former } = by;
     return this.#save(clientId, payload, {
       granted: JSON.stringify(granted),
       ...(keepsAudience === undefined ? {} : { keeps_audience: keepsAudience ? 1 : 0 }),
+      ...(former === undefined ? {} : this.#sealFormer(clientId, former)),
     });
+  }
+
+  /** True if a secret is the one that the client had before its last replacement, and is still accepted. */
+  async acceptsFormer(clientId: string, given: string): Promise<boolean> {
+    const row = await this.#findRow(clientId);
+    const { former_secret: sealed, former_ends_at: endsAtMs } = row ?? {};
+    if (typeof sealed !== "string" || (endsAtMs ?? 0) <= this.#options.clock.now()) return false;
+    const secret = this.#options.box.open(sealed, placeOfFormer(clientId));
+    return timingSafeEqual(digest(secret), digest(given));
+  }
+
+  #sealFormer(
+    clientId: string,
+    former: NonNullable<ClientGrantor["former"]> | null,
+  ): Pick<ClientRow, "former_secret" | "former_ends_at"> {
+    if (former === null) return { former_secret: null, former_ends_at: null };
+    const sealed = this.#options.box.seal(former.secret, placeOfFormer(clientId));
+    return { former_secret: sealed, former_ends_at: former.endsAtMs };
   }
 
   // A client that registers or changes itself is limited by the user who issued its initial access token.
@@ -145,7 +167,7 @@ export class ClientStore {
   async #save(
     clientId: string,
     payload: AdapterPayload,
-    own: Partial<Pick<ClientRow, "granted" | "is_dynamic" | "keeps_audience">>,
+    own: Partial<Omit<ClientRow, "client_id" | "metadata" | "secret">>,
   ): Promise<void> {
     const { database, box, clock } = this.#options;
     // Stored without the algorithm, which is the service's: a stored one would survive a change of the configuration.
@@ -243,6 +265,14 @@ async function deleteClient(trx: Transaction<AuthTables>, clientId: string): Pro
 
 function placeOf(clientId: string): string {
   return `auth_oauth_clients.secret.${clientId}`;
+}
+
+function placeOfFormer(clientId: string): string {
+  return `auth_oauth_clients.former_secret.${clientId}`;
+}
+
+function digest(secret: string): Buffer {
+  return hash("sha256", secret, "buffer");
 }
 
 function readGranted(row: ClientRow): string[] {

@@ -2,6 +2,7 @@
 import type { LiveSecret } from "@platform/kernel/secrets";
 import type { Clock } from "@platform/kernel/time";
 import { errors, Provider, type Configuration, type KoaContextWithOIDC } from "oidc-provider";
+import type { ClientStore } from "../client/client-store.ts";
 import { BOUND_MEMBER, isBoundToken, type MarkedToken } from "../core/bound-tokens.ts";
 import { GRANTED_MEMBER, type CoreClient } from "../core/core-client.ts";
 import { isReplayError } from "../core/core-errors.ts";
@@ -28,6 +29,7 @@ export interface ModelOptions {
   clientCache: ClientCache;
   /** Secrets of the installation's clients, by client id. */
   providedSecrets: ReadonlyMap<string, LiveSecret>;
+  clients: Pick<ClientStore, "acceptsFormer">;
   rotation: RefreshRotation;
   notices: LogoutNotices;
   clock: Clock;
@@ -51,7 +53,7 @@ export function adaptModels(provider: Provider, options: ModelOptions): void {
   keepGranted(provider);
   markBoundTokens(provider);
   rememberClients(provider, options);
-  acceptFormerSecrets(provider, options.providedSecrets);
+  acceptFormerSecrets(provider, options);
   refuseRepeatedProofs(provider);
   tellPatiently(provider, options.notices);
   deriveSuccessors(provider, options.rotation);
@@ -63,15 +65,16 @@ interface SecretHolder {
   compareClientSecret: (this: SecretHolder, given: string) => Promise<boolean> | boolean;
 }
 
-// The core has one secret for each client. One that an administrator has set since is the only one that counts.
-function acceptFormerSecrets(provider: Provider, provided: ReadonlyMap<string, LiveSecret>): void {
+// The core has one secret for each client. For a client of the installation, one that an administrator has set since is the
+// only one that counts, with the one before it.
+function acceptFormerSecrets(provider: Provider, { providedSecrets, clients }: ModelOptions): void {
   const prototype = provider.Client.prototype as unknown as SecretHolder;
   const { compareClientSecret } = prototype;
-  prototype.compareClientSecret = function compare(given) {
-    const secret = provided.get(this.clientId);
-    return secret?.accepts(this.clientSecret ?? "") === true
-      ? secret.accepts(given)
-      : compareClientSecret.call(this, given);
+  prototype.compareClientSecret = async function compare(given) {
+    const secret = providedSecrets.get(this.clientId);
+    if (secret?.accepts(this.clientSecret ?? "") === true) return secret.accepts(given);
+    if (await compareClientSecret.call(this, given)) return true;
+    return clients.acceptsFormer(this.clientId, given);
   };
 }
 
