@@ -24,6 +24,7 @@ const LONG = "averylongnamewithoutanyplacetobreak".repeat(5);
 const OTHERS = [
   "/",
   "/access",
+  "/access/applications",
   "/settings",
   "/gateway/routes/new",
   "/gateway/routes/new?as=json",

@@ -5,8 +5,8 @@ import type { ServiceId } from "@platform/console/contract";
 import { NewApiKey } from "../gateway/api-keys.tsx";
 import { CHANGE } from "../gateway/routes.ts";
 import { NewClient } from "../identity/clients.tsx";
-import { href } from "../router/router.ts";
-import { services } from "../session/session.ts";
+import { href, path } from "../router/router.ts";
+import { hasFeature, services } from "../session/session.ts";
 import { useCommands, useCrumbs } from "../stage/stage.ts";
 import { NewStorageKey } from "../storage/new-key.tsx";
 import { ADMINISTER } from "../storage/permission.ts";
@@ -14,6 +14,11 @@ import { Action } from "../view/controls.tsx";
 import { ServiceMark } from "../view/icon.tsx";
 import { Empty, Split, Title } from "../view/pane.tsx";
 import { t } from "../words/words.ts";
+import { ApplicationsPage } from "./applications.tsx";
+import { NewApplication } from "./new-application.tsx";
+import { ADD_APPLICATION } from "./permission.ts";
+
+const APPLICATIONS = "/access/applications";
 
 interface Kind {
   service: ServiceId;
@@ -25,14 +30,23 @@ interface Kind {
   /** Page with all of them. */
   to: string;
   needs: string;
+  /** Part of the service's API that it needs. */
+  feature?: string;
   Dialog: ComponentType<{ onClose: () => void }>;
 }
 
-export default function AccessPage() {
+/** The page of the current path. */
+export default function AccessPages() {
+  return path.value === APPLICATIONS ? <ApplicationsPage /> : <AccessPage />;
+}
+
+function AccessPage() {
   useCrumbs([{ label: t("Access") }]);
   const [open, setOpen] = useState<Kind | undefined>(undefined);
-  const kinds = listKinds().filter(({ service }) =>
-    services.value.some(({ id }) => id === service),
+  const kinds = listKinds().filter(
+    ({ service, feature }) =>
+      services.value.some(({ id }) => id === service) &&
+      (feature === undefined || hasFeature(service, feature)),
   );
   useCommands(
     kinds.map((kind) => ({
@@ -76,6 +90,17 @@ export default function AccessPage() {
 
 function listKinds(): Kind[] {
   return [
+    {
+      service: "runtime",
+      title: t("Application"),
+      text: t("A program with a client, a bucket, topics and mail of its own, and its variables."),
+      action: t("Add application"),
+      key: "n",
+      to: APPLICATIONS,
+      needs: ADD_APPLICATION,
+      feature: "applications",
+      Dialog: NewApplication,
+    },
     {
       service: "vault",
       title: t("Storage: S3"),

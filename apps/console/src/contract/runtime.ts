@@ -23,6 +23,9 @@ export interface RuntimeAnswers {
   "GET /projects/{project}/databases/{database}/queries": { items: { name: string; sql: string; source: "project" | "saved"; parameters: string[] }[] };
   "GET /data-audit": { items: { seq: number; at: string; action: string; outcome: "success" | "failure"; actor: string; target: string; detail: Record<string, unknown> }[]; next_cursor: string | null };
   "GET /data-audit/verification": { intact: boolean; events: number; broken_at?: number };
+  "GET /applications": { items: { name: string; role: string; client_id: string; redirect_uris: string[]; scope: string; is_project: boolean }[]; next_cursor: string | null };
+  "POST /applications": { variables: { name: string; value: string }[]; files: { language: "curl" | "node" | "python" | "go"; text: string }[]; name: string; role: string };
+  "POST /applications/{name}/secret": { variables: { name: string; value: string }[]; files: { language: "curl" | "node" | "python" | "go"; text: string }[]; former_ends_at: string };
   "GET /schedules": { items: { id: string; service: string; name: string; timing: string; next_run_at: string | null; is_running: boolean; last_run: { started_at: string; duration_ms: number; outcome: "done" | "failed"; error: string | null } | null }[] };
   "POST /schedules/{id}/run": { id: string; service: string; name: string; timing: string; next_run_at: string | null; is_running: boolean; last_run: { started_at: string; duration_ms: number; outcome: "done" | "failed"; error: string | null } | null };
   "POST /credentials/{name}/rotate": { name: string; former_ends_at: string; followed: string[]; pending: string[] };

@@ -204,6 +204,7 @@ function Links({ name, url }: { name: string; url: string }) {
     [`/storage/buckets/app-${segment(name)}`, t("Bucket")],
     [`/messaging/topics?filter=${segment(name)}`, t("Topics")],
     ["/mail/messages", t("Sent mail")],
+    [`/access/applications?sel=${segment(name)}`, t("Application")],
   ];
   return (
     <Section title={t("Also of this project")}>

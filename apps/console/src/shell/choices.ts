@@ -1,11 +1,12 @@
 // Entries of the palette: commands of the page, places, names that the services know, and commands of other pages.
 import type { ServiceId } from "@platform/console/contract";
+import { ADD_APPLICATION } from "../access/permission.ts";
 import { CHANGE, NEW_ROUTE, nameOf, routePath, type Route } from "../gateway/routes.ts";
 import { MANAGE } from "../mail/message.ts";
 import { hasTenants } from "../messaging/broker.ts";
 import { topicPath } from "../messaging/paths.ts";
 import { labelOfRun, RUN } from "../runtime/run-schedule.ts";
-import { callService, may } from "../session/session.ts";
+import { callService, hasFeature, may } from "../session/session.ts";
 import { commands } from "../stage/stage.ts";
 import { ADMINISTER } from "../storage/permission.ts";
 import type { IconName } from "../view/icon.tsx";
@@ -58,6 +59,16 @@ export function search(text: string, names: readonly Choice[]): Choice[] {
       })),
     ),
     { group: t("Go to"), label: t("Access"), icon: "access", to: "/access" },
+    ...(hasFeature("runtime", "applications")
+      ? [
+          {
+            group: t("Go to"),
+            label: t("Applications"),
+            icon: "access" as const,
+            to: "/access/applications",
+          },
+        ]
+      : []),
     { group: t("Go to"), label: t("Settings"), icon: "settings", to: "/settings" },
   ];
   const wanted = text.trim().toLowerCase();
@@ -77,9 +88,11 @@ export function search(text: string, names: readonly Choice[]): Choice[] {
 /** Commands of other pages that the user may run, on services of this console. */
 function listActions(): Choice[] {
   const area = new Set(availableAreas().flatMap(({ sections }) => sections.map(({ to }) => to)));
+  if (hasFeature("runtime", "applications")) area.add("/access/applications");
   const all: [to: string, command: string, icon: ServiceId, needs?: string][] = [
     [NEW_ROUTE, t("New route"), "gate", CHANGE],
     ["/gateway/keys", t("New API key"), "gate", CHANGE],
+    ["/access/applications", t("Add application"), "runtime", ADD_APPLICATION],
     ["/identity/users", t("Invite a person"), "auth", "users:write"],
     ["/identity/users", t("New user"), "auth", "users:write"],
     ["/identity/groups", t("New group"), "auth", "users:write"],

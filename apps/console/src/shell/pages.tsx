@@ -35,6 +35,7 @@ const MODULES: Partial<Record<ServiceId | OwnPage, () => Promise<Module>>> = {
 
 const OWN_PAGES: Readonly<Record<string, OwnPage>> = {
   "/access": "access",
+  "/access/applications": "access",
   "/settings": "settings",
 };
 

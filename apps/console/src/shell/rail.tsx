@@ -50,7 +50,7 @@ export function Rail() {
         ))}
       </div>
       <div class="foot nav">
-        <a href={href("/access")} aria-current={current === "/access" ? "page" : undefined}>
+        <a href={href("/access")} aria-current={current.startsWith("/access") ? "page" : undefined}>
           <Icon name="access" />
           {t("Access")}
         </a>

@@ -1,43 +1,41 @@
 // Secrets that are shown once.
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { useUnsaved } from "../router/unsaved.ts";
 import { t } from "../words/words.ts";
 import { CopyButton } from "./copy.tsx";
 import { Dialog } from "./dialog.tsx";
 
-/** Shows a secret that cannot be read again, after the names that belong to it; asks before it is lost without a copy. */
-export function SecretDialog(props: {
+/** A dialog with something that cannot be read again; asks before it is lost. */
+export function OnceDialog(props: {
   title: string;
-  /** The last one is the secret. */
-  values: readonly string[];
+  isWide?: boolean;
+  /** True once it was copied or saved. */
+  isKept: boolean;
+  onKept: () => void;
   onClose: () => void;
-  /** Default: that the secret is shown once. */
-  note?: string;
+  children: ComponentChildren;
 }) {
-  const { title, values, onClose, note } = props;
-  const [isCopied, setCopied] = useState(false);
+  const { title, isKept, onKept, onClose } = props;
   const [isAsking, setAsking] = useState(false);
-  const secret = values.at(-1);
-  useUnsaved(!isCopied);
+  useUnsaved(!isKept);
   return (
-    <Dialog title={title} onClose={isCopied ? onClose : () => setAsking(true)}>
+    <Dialog
+      title={title}
+      isWide={props.isWide ?? false}
+      onClose={isKept ? onClose : () => setAsking(true)}
+    >
       {/* Selected and copied by hand. */}
-      <div class="dialog-body" onCopy={() => setCopied(true)}>
-        <p>{note ?? t("The secret is shown once.")}</p>
-        {values.map((value) => (
-          <div key={value} class="cmd">
-            <code tabIndex={0}>{value}</code>
-            <CopyButton text={value} onCopied={() => setCopied(isCopied || value === secret)} />
-          </div>
-        ))}
-        {isAsking && !isCopied && (
+      <div class="dialog-body" onCopy={onKept}>
+        {props.children}
+        {isAsking && !isKept && (
           <p class="banner" role="alert">
             {t("It was not copied, and cannot be shown again.")}
           </p>
         )}
       </div>
       <footer class="dialog-foot">
-        {isAsking && !isCopied ? (
+        {isAsking && !isKept ? (
           <>
             <button type="button" class="btn" onClick={() => setAsking(false)}>
               {t("Keep open")}
@@ -53,5 +51,30 @@ export function SecretDialog(props: {
         )}
       </footer>
     </Dialog>
+  );
+}
+
+/** Shows a secret that cannot be read again, after the names that belong to it; asks before it is lost without a copy. */
+export function SecretDialog(props: {
+  title: string;
+  /** The last one is the secret. */
+  values: readonly string[];
+  onClose: () => void;
+  /** Default: that the secret is shown once. */
+  note?: string;
+}) {
+  const { title, values, onClose, note } = props;
+  const [isCopied, setCopied] = useState(false);
+  const secret = values.at(-1);
+  return (
+    <OnceDialog title={title} isKept={isCopied} onKept={() => setCopied(true)} onClose={onClose}>
+      <p>{note ?? t("The secret is shown once.")}</p>
+      {values.map((value) => (
+        <div key={value} class="cmd">
+          <code tabIndex={0}>{value}</code>
+          <CopyButton text={value} onCopied={() => setCopied(isCopied || value === secret)} />
+        </div>
+      ))}
+    </OnceDialog>
   );
 }

@@ -1,4 +1,5 @@
 // German texts of the console.
+import { ACCESS } from "./german/access.ts";
 import { FAULTS } from "./german/faults.ts";
 import { FINDINGS } from "./german/findings.ts";
 import { FRAME } from "./german/frame.ts";
@@ -13,6 +14,7 @@ import { STORAGE } from "./german/storage.ts";
 
 /** German texts by the English ones. */
 export const DE: Readonly<Record<string, string>> = {
+  ...ACCESS,
   ...FAULTS,
   ...FINDINGS,
   ...FRAME,

@@ -10,6 +10,7 @@ export const RECENT_MS = 600_000;
 const SENSITIVE: ReadonlySet<string> = new Set([
   "access-keys",
   "api-keys",
+  "applications",
   "clients",
   "groups",
   "keys",

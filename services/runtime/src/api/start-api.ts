@@ -15,6 +15,8 @@ import { createHidden } from "../data/hidden-columns.ts";
 import type { Projects } from "../projects/projects.ts";
 import { RUNTIME_TOKEN } from "../services/runtime.ts";
 import { requireRead } from "./access.ts";
+import type { Target } from "../client/target.ts";
+import { createApplicationRoutes } from "./application-routes.ts";
 import { createCredentialRoutes } from "./credential-routes.ts";
 import { createDataAuditRoutes } from "./data-audit-routes.ts";
 import { createDataChangeRoutes } from "./data-change-routes.ts";
@@ -46,6 +48,8 @@ export interface RuntimeApiOptions {
   /** Time of the last complete backup, epoch ms. */
   readLastBackup: () => number | undefined;
   projects: Projects;
+  /** The platform as a command finds it. */
+  getTarget: () => Target;
   dataDir: string;
   /** True if the platform has a domain: its console is for others as well. */
   isPublic: boolean;
@@ -73,7 +77,7 @@ export async function startApi(options: RuntimeApiOptions): Promise<void> {
     readLastBackup: options.readLastBackup,
   });
   const operation = service.openOperation({
-    console: { features: ["services", "schedules", "logs", "projects"], credentials: "token" },
+    console: { features: listFeatures(states), credentials: "token" },
     access: requireRead,
     figures: describeFigures(states),
     conditions: [() => describeConditions(states.state, service.clock.now())],
@@ -100,6 +104,7 @@ export async function startApi(options: RuntimeApiOptions): Promise<void> {
       ...createServiceRoutes({ ...options, onChange }),
       ...createProjectRoutes({ ...options, listen: options.log.listen, onChange }),
       ...createRoutesOfData(data, options.projects),
+      ...createApplicationRoutes({ getTarget: options.getTarget, onChange }),
       ...createScheduleRoutes(options.schedules, onChange),
       ...createCredentialRoutes(options.credentials, onChange),
       ...createLogRoutes({ path: options.log.path, findService }),
@@ -119,6 +124,13 @@ export async function startApi(options: RuntimeApiOptions): Promise<void> {
     connectionsMax: CONNECTIONS_MAX,
   });
   service.setReady();
+}
+
+// Applications are clients of identity.
+function listFeatures({ state }: RunningServices): string[] {
+  const hasIdentity = state.services.some(({ name }) => name === "auth");
+  const features = ["services", "schedules", "logs", "projects"];
+  return hasIdentity ? [...features, "applications"] : features;
 }
 
 function createRoutesOfData(data: DataService, projects: Projects): ApiRoute[] {

@@ -6,7 +6,8 @@ import { createBucket, createBucketPolicy } from "./bucket.ts";
 import { connectIdentity, connectMessaging, connectStorage } from "./connect.ts";
 import { findService, type Target } from "./target.ts";
 
-const NAME = /^[a-z][a-z0-9-]{0,39}$/;
+/** Names of applications. */
+export const APPLICATION_NAME: RegExp = /^[a-z][a-z0-9-]{0,39}$/;
 /** Lets tokens of users carry the roles that the application may act with. */
 const USE_SCOPE = "platform:use";
 const USER_SCOPES = ["openid", "profile", "email", "offline_access", USE_SCOPE];
@@ -35,7 +36,7 @@ export async function createApplication(
   options: ApplicationOptions,
 ): Promise<Lines> {
   const { name } = options;
-  if (!NAME.test(name))
+  if (!APPLICATION_NAME.test(name))
     throw new Error(
       `the name ${JSON.stringify(name)} is invalid: 1 to 40 lower-case letters, digits or -, beginning with a letter`,
     );
@@ -140,7 +141,9 @@ async function addBucket(
 ): Promise<Lines> {
   const storage = connectStorage(target);
   const user = nameRole(name);
-  await createBucket(storage, bucket);
+  if (await createBucket(storage, bucket)) {
+    undo.push(() => storage.call("DELETE", `/api/v1/buckets/${bucket}`));
+  }
   // Pages of the application upload with presigned URLs.
   const origins = [...new Set(redirects.map((url) => new URL(url).origin))];
   if (origins.length > 0) await allowOrigins(target, bucket, origins);
@@ -173,7 +176,7 @@ export function nameRole(name: string): string {
 
 function explainTaken(error: unknown, { dataDir }: Target, name: string): unknown {
   if (error instanceof ApiError && error.status === 409)
-    return new Error(
+    return new ApplicationTaken(
       `there is already an application ${name} (role ${nameRole(name)}): choose another name, or remove it with "${formatCommand(dataDir, `app remove ${name}`)}"`,
     );
   return error;
@@ -200,11 +203,76 @@ export async function removeApplication(target: Target, name: string): Promise<b
   return isKnown;
 }
 
+/**
+ * Replaces the secrets of an application, of its client and in storage; returns the variables that change. The former ones are
+ * accepted for `overlapSeconds`. Throws if there is no such application.
+ */
+export async function renewSecrets(
+  target: Target,
+  name: string,
+  overlapSeconds: number,
+): Promise<Lines> {
+  const identity = await connectIdentity(target);
+  const { client_id: id } = await findApplication(identity, name);
+  const path = `/api/v1/auth/clients/${id}/secret?overlap_seconds=${overlapSeconds}`;
+  const { client_secret: secret } = await identity.call("POST", path);
+  return [
+    ["OIDC_CLIENT_ID", id],
+    ["OIDC_CLIENT_SECRET", String(secret)],
+    ...(await renewStorageKey(target, name, overlapSeconds)),
+  ];
+}
+
+// The new key exists before the former ones end. None for an application without a bucket.
+async function renewStorageKey(
+  target: Target,
+  name: string,
+  overlapSeconds: number,
+): Promise<Lines> {
+  if (!target.state.services.some((service) => service.name === "vault")) return [];
+  const storage = connectStorage(target);
+  const user = nameRole(name);
+  const { keys } = (await storage.call("GET", `/api/v1/keys?user=${user}`)) as {
+    keys: { access_key: string; expires_at: string | null }[];
+  };
+  if (keys.length === 0) return [];
+  const description = `Application ${name}`;
+  const key = await storage.call("POST", "/api/v1/keys", { user, description });
+  const end = Date.now() + overlapSeconds * 1_000;
+  for (const { access_key: former, expires_at: ends } of keys) {
+    const path = `/api/v1/keys/${former}`;
+    const isOver = ends !== null && Date.parse(ends) <= Date.now();
+    if (overlapSeconds === 0 || isOver) await storage.call("DELETE", path);
+    else if (ends === null || Date.parse(ends) > end) {
+      await storage.call("PATCH", path, { expires_at: new Date(end).toISOString() });
+    }
+  }
+  return [
+    ["AWS_ACCESS_KEY_ID", String(key["access_key"])],
+    ["AWS_SECRET_ACCESS_KEY", String(key["secret_key"])],
+  ];
+}
+
 /** The client of an application at identity. */
-interface ListedApplication {
+export interface ListedApplication {
   name: string;
   client_id: string;
   redirect_uris: readonly string[];
+  /** Space-separated; "" for none. */
+  scope: string;
+}
+
+/** There is no application with this name. */
+export class ApplicationMissing extends Error {
+  constructor(name: string) {
+    super(`there is no application ${JSON.stringify(name)}`);
+    this.name = "ApplicationMissing";
+  }
+}
+
+/** An application of this name, or its role, exists. */
+export class ApplicationTaken extends Error {
+  override readonly name: string = "ApplicationTaken";
 }
 
 /**
@@ -217,43 +285,68 @@ export async function allowRoles(
   roles: readonly string[],
 ): Promise<readonly string[]> {
   const identity = await connectIdentity(target);
-  for await (const { name: found, client_id: id } of listApplications(identity)) {
-    if (found !== name) continue;
-    const path = `/api/v1/auth/clients/${id}`;
-    const { scope, acting_roles = [] } = (await identity.call("GET", path)) as {
-      scope?: string;
-      acting_roles?: string[];
-    };
-    const scopes = scope?.split(" ") ?? USER_SCOPES;
-    if (!scopes.includes("openid"))
-      throw new Error(`users do not sign in to the application ${name}: it has its own role only`);
-    const allowed = [...new Set([...acting_roles, nameRole(name), ...roles])];
-    await identity.call("PATCH", path, {
-      acting_roles: allowed,
-      scope: [...new Set([...scopes, USE_SCOPE])].join(" "),
-    });
-    return allowed;
-  }
-  throw new Error(`there is no application ${JSON.stringify(name)}`);
+  const { client_id: id } = await findApplication(identity, name);
+  const path = `/api/v1/auth/clients/${id}`;
+  const { scope, acting_roles = [] } = (await identity.call("GET", path)) as {
+    scope?: string;
+    acting_roles?: string[];
+  };
+  const scopes = scope?.split(" ") ?? USER_SCOPES;
+  if (!scopes.includes("openid"))
+    throw new Error(`users do not sign in to the application ${name}: it has its own role only`);
+  const allowed = [...new Set([...acting_roles, nameRole(name), ...roles])];
+  await identity.call("PATCH", path, {
+    acting_roles: allowed,
+    scope: [...new Set([...scopes, USE_SCOPE])].join(" "),
+  });
+  return allowed;
 }
 
 /** The applications that `createApplication` made: clients that have the role of their name. */
 export async function* listApplications(identity: ApiClient): AsyncGenerator<ListedApplication> {
-  let cursor: string | null = null;
+  let cursor: string | undefined;
   do {
-    const query: string = cursor === null ? "" : `?cursor=${encodeURIComponent(cursor)}`;
-    const page = (await identity.call("GET", `/api/v1/auth/clients${query}`)) as {
-      clients: { client_id: string; client_name?: string; redirect_uris?: string[] }[];
-      next_cursor: string | null;
-    };
-    for (const { client_id, client_name: name = "", redirect_uris = [] } of page.clients) {
-      if (!NAME.test(name)) continue;
-      const path = `/api/v1/rbac/clients/${client_id}/roles`;
-      const { roles } = (await identity.call("GET", path)) as { roles: string[] };
-      if (roles.includes(nameRole(name))) yield { name, client_id, redirect_uris };
-    }
-    cursor = page.next_cursor;
-  } while (cursor !== null);
+    const page = await readApplications(identity, cursor);
+    yield* page.items;
+    cursor = page.next;
+  } while (cursor !== undefined);
+}
+
+/** The applications among a page of identity's clients, at most 100, and the cursor of the next page. */
+export async function readApplications(
+  identity: ApiClient,
+  cursor?: string,
+): Promise<{ items: ListedApplication[]; next: string | undefined }> {
+  const query = cursor === undefined ? "" : `?cursor=${encodeURIComponent(cursor)}`;
+  const page = (await identity.call("GET", `/api/v1/auth/clients${query}`)) as {
+    clients: {
+      client_id: string;
+      client_name?: string;
+      redirect_uris?: string[];
+      scope?: string;
+    }[];
+    next_cursor: string | null;
+  };
+  const items: ListedApplication[] = [];
+  for (const {
+    client_id,
+    client_name: name = "",
+    redirect_uris = [],
+    scope = "",
+  } of page.clients) {
+    if (!APPLICATION_NAME.test(name)) continue;
+    const path = `/api/v1/rbac/clients/${client_id}/roles`;
+    const { roles } = (await identity.call("GET", path)) as { roles: string[] };
+    if (roles.includes(nameRole(name))) items.push({ name, client_id, redirect_uris, scope });
+  }
+  return { items, next: page.next_cursor ?? undefined };
+}
+
+async function findApplication(identity: ApiClient, name: string): Promise<ListedApplication> {
+  for await (const application of listApplications(identity)) {
+    if (application.name === name) return application;
+  }
+  throw new ApplicationMissing(name);
 }
 
 async function removeClients(identity: ApiClient, name: string): Promise<void> {

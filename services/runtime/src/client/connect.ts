@@ -10,10 +10,10 @@ import { findService, requireCredential, type Target } from "./target.ts";
 
 const CLIENT_ID = "platform-cli";
 
-/** Connects to identity as its client `platform-cli`, an administrator. */
+/** Connects to identity with the target's token, or as its client `platform-cli`, an administrator. */
 export async function connectIdentity(target: Target): Promise<ApiClient> {
   const { url, label } = findService(target, "auth", "identity");
-  const token = await fetchIdentityToken(target);
+  const token = target.identityToken ?? (await fetchIdentityToken(target));
   const headers = { authorization: `Bearer ${token}` };
   return new ApiClient({ label, url, authorize: () => headers });
 }

@@ -10,6 +10,8 @@ export interface Target {
   dataDir: string;
   state: RunningState;
   credentials: ReadonlyMap<string, string>;
+  /** The token with which identity is called. Default: one of the client `platform-cli`. */
+  identityToken?: string;
 }
 
 /** Finds the running platform. Throws an error that says how to start it. */

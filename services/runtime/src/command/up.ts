@@ -365,6 +365,11 @@ async function serveApi({ context, output, lifecycle, ...parts }: ApiParts): Pro
     }),
     token: context.credentials[RUNTIME_TOKEN] ?? "",
     dataDir: context.dataDir,
+    getTarget: () => ({
+      dataDir: context.dataDir,
+      state: parts.states.state,
+      credentials: new Map(Object.entries(context.credentials)),
+    }),
     isPublic: context.domain !== undefined,
     readLastBackup: () => readLastBackup(context.dataDir),
     hints: {

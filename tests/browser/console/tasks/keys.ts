@@ -53,6 +53,42 @@ function createKey(kind: string, key: string, fields: readonly string[]): Task {
   };
 }
 
+let added = 0;
+/** The name of the next application: each hand adds one. */
+const nextApplication = (): string => `desk-${(added += 1)}`;
+
+/** An application, and its environment file saved. */
+const addApplication: Task = {
+  name: "an application with its file",
+  clicks: 4,
+  byMouse: async (hand) => {
+    const { page } = hand;
+    await hand.openArea("Access");
+    await page.locator("main").getByRole("button", { name: "Add application" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.waitFor();
+    await page.keyboard.insertText(nextApplication());
+    await dialog.getByRole("button", { name: "Add", exact: true }).click();
+    const saved = page.waitForEvent("download");
+    await dialog.getByRole("link", { name: /^Download/ }).click();
+    await saved;
+  },
+  byKeyboard: async (hand) => {
+    const { page } = hand;
+    await hand.press("g", "a");
+    await page.getByRole("heading", { name: "Access" }).waitFor();
+    await hand.press("n");
+    await page.getByRole("dialog").waitFor();
+    await hand.type(nextApplication());
+    await hand.press("Enter");
+    const file = page.getByRole("dialog").getByRole("link", { name: /^Download/ });
+    await hand.tabTo(file);
+    const saved = page.waitForEvent("download");
+    await hand.press("Enter");
+    await saved;
+  },
+};
+
 const open = onPlatform(
   () => browser,
   () => platform,
@@ -60,3 +96,4 @@ const open = onPlatform(
 testTask("platform", open, createKey("New S3 key", "s", ["shop"]));
 testTask("platform", open, createKey("New API key", "a", ["shop", "main"]));
 testTask("platform", open, createKey("New client", "o", ["shop"]));
+testTask("platform", open, addApplication);

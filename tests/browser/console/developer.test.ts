@@ -1,0 +1,6 @@
+// First tasks of developers, on one platform with a project: add an application, find addresses, follow a request.
+import { after } from "node:test";
+import { endInstallation } from "./installation.ts";
+import "./applications.ts";
+
+after(endInstallation);
