@@ -1,4 +1,4 @@
-// The page of a new installation: its four commands are run as they are printed, and each is ticked as it arrives.
+// The page of a new installation: its steps are sent by button or run as they are printed, and each is ticked as it arrives.
 import assert from "node:assert/strict";
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -8,17 +8,17 @@ import type { Browser, Locator } from "playwright-core";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
 import { anyPort, find, findStarted, makeFolder, run } from "@platform/testing/platform-process";
 import { ADMIN } from "../../identity/platform.ts";
-import { checkPage, openAt, signInAtIdentity } from "./chromium.ts";
+import { checkPage, openAt, signInAtIdentity, takePicture } from "./chromium.ts";
 
 const PROGRAMS = ["curl", "aws", "kcat"];
 const missing = PROGRAMS.filter((name) => spawnSync("which", [name]).status !== 0);
 const skip = missing.length > 0 ? `${missing.join(", ")}: not installed` : chromiumSkip;
 /** The page shows the folder of this installation, quoted. */
 const DATA = "all data";
-/** Requests of the sign-in are in the gateway's rate for some seconds, in which the page ignores further ones. */
-const REPEAT_MS = 8_000;
 
 const folder = makeFolder();
+/** The folder of this user's list of platforms. */
+const state = makeFolder();
 let browser: Browser;
 let up: ReturnType<typeof run>;
 
@@ -27,6 +27,7 @@ before(async () => {
   const env = {
     PLATFORM_AUTH_ADMIN_USER: ADMIN.username,
     PLATFORM_AUTH_ADMIN_PASSWORD: ADMIN.password,
+    XDG_STATE_HOME: state,
   };
   browser = await startChromium();
   up = run(["up", "--json", "--data", DATA, ...anyPort], env, "", folder);
@@ -45,7 +46,7 @@ function runCommand(t: TestContext, command: string): ChildProcess {
     cwd: folder,
     stdio: "inherit",
     detached: true,
-    env: { ...process.env, PLATFORM_TUNNEL_DATA_DIR: makeFolder() },
+    env: { ...process.env, XDG_STATE_HOME: state, PLATFORM_TUNNEL_DATA_DIR: makeFolder() },
   });
   t.after(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
@@ -68,19 +69,15 @@ async function writeAccessLog(started: NonNullable<ReturnType<typeof findStarted
   }
 }
 
-/** Runs the command of a step as often as a person would until the page shows that it arrived; returns the last run. */
-async function repeat(t: TestContext, step: Locator, arrived: Locator): Promise<ChildProcess> {
-  for (;;) {
-    const child = runCommand(t, await step.locator("code").innerText());
-    const isSeen = await arrived.waitFor({ timeout: REPEAT_MS }).then(
-      () => true,
-      () => false,
-    );
-    if (isSeen) return child;
-  }
+/** Clicks the button of a step; returns what the page says of it. */
+async function send(step: Locator): Promise<string> {
+  await step.getByRole("button", { name: "Send it for me" }).click();
+  const said = step.locator(".sent [role=status]");
+  await said.waitFor();
+  return said.innerText();
 }
 
-test("four commands, each ticked as it arrives", { skip }, async (t) => {
+test("five steps, each ticked as it arrives, by button and by command", { skip }, async (t) => {
   const started = findStarted(up.output().out)!;
   const port = find(started, "gate").listeners.find(({ name }) => name === "console")!.port;
   const opened = await openAt(t, browser, `http://localhost:${port}/ui/`);
@@ -88,7 +85,7 @@ test("four commands, each ticked as it arrives", { skip }, async (t) => {
   await signInAtIdentity(page);
   const steps = page.locator("section.step");
   await steps.first().waitFor();
-  assert.equal(await steps.count(), 4);
+  assert.equal(await steps.count(), 5);
   await checkPage(opened, "first run");
   assert.equal(await page.locator("section.step.done").count(), 0, "nothing has arrived yet");
   // It stays the first page although storage has an object: its own access log.
@@ -108,17 +105,43 @@ test("four commands, each ticked as it arrives", { skip }, async (t) => {
   await steps.getByRole("button", { name: "Copy" }).first().waitFor();
   const gatePort = find(started, "gate").listeners.find(({ name }) => name === "http")!.port;
   assert.match(await first.innerText(), new RegExp(`:${gatePort}/`));
-  for (let n = 0; n < 4; n += 1) {
-    const step = steps.nth(n);
-    const arrived = step.getByText("arrived at");
-    const command = await step.locator("code").innerText();
-    const child = n === 0 ? await repeat(t, step, arrived) : runCommand(t, command);
-    await arrived.waitFor();
-    assert.equal(await page.locator("section.step.done").count(), n + 1, command);
-    if (n < 3 && child.exitCode === null) await once(child, "exit");
-    if (n < 3) assert.equal(child.exitCode, 0, command);
-  }
+  const done = async (n: number): Promise<void> => {
+    await steps.nth(n).getByText("arrived at").waitFor();
+    assert.equal(await page.locator("section.step.done").count(), n + 1);
+  };
+  const runStep = async (n: number): Promise<ChildProcess> =>
+    runCommand(t, await steps.nth(n).locator("code").innerText());
+  const succeed = async (n: number): Promise<void> => {
+    const child = await runStep(n);
+    if (child.exitCode === null) await once(child, "exit");
+    assert.equal(child.exitCode, 0, await steps.nth(n).locator("code").innerText());
+  };
+  assert.match(await send(steps.nth(0)), /^answered with 200 in \d+ ms$/);
+  await done(0);
+  await succeed(0);
+  await succeed(1);
+  await done(1);
+  assert.equal(await send(steps.nth(1)), "first/hello.txt");
+  assert.equal(await send(steps.nth(2)), "orders, offset 0");
+  await done(2);
+  await succeed(2);
+  await runStep(3);
+  await done(3);
+  const [address = ""] = (await send(steps.nth(3))).split(",");
+  const shared = await openAt(t, browser, `${address}/hello`);
+  assert.match(await shared.page.locator("body").innerText(), /hello/i);
+  await checkPage(opened, "all but the last step");
+  await takePicture(opened, "first-run");
+  await runStep(4);
+  await done(4);
+  const link = steps.nth(4).getByRole("link");
+  assert.match(await link.innerText(), /^http:\/\/my-app\.localhost:/);
   await page.getByRole("button", { name: "Open the overview" }).click();
   await page.getByRole("table", { name: "Services" }).waitFor();
   await checkPage(opened, "overview after the first run");
+  // It stays at its address, and in the palette.
+  await page.keyboard.press("Control+k");
+  await page.getByRole("option", { name: "First steps" }).click();
+  await page.waitForURL("**/ui/start");
+  await page.getByText("arrived at").first().waitFor();
 });

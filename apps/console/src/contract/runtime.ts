@@ -4,7 +4,7 @@
 
 /** Answers by method and path below `/api/v1`. */
 export interface RuntimeAnswers {
-  "GET /services": { items: { id: string; label: string; kind: "platform" | "project"; state: "up" | "degraded" | "starting" | "restarting" | "stopping" | "stopped"; detail: string; url: string; pid: number | null; started_at: string | null; restarts: number; last_failure: string | null; listeners: { name: string; host: string; port: number }[] }[]; hints: { credentials: string; share: string } };
+  "GET /services": { items: { id: string; label: string; kind: "platform" | "project"; state: "up" | "degraded" | "starting" | "restarting" | "stopping" | "stopped"; detail: string; url: string; pid: number | null; started_at: string | null; restarts: number; last_failure: string | null; listeners: { name: string; host: string; port: number }[] }[]; hints: { credentials: string; share: string; app: string } };
   "POST /services/{id}/restart": { id: string; label: string; kind: "platform" | "project"; state: "up" | "degraded" | "starting" | "restarting" | "stopping" | "stopped"; detail: string; url: string; pid: number | null; started_at: string | null; restarts: number; last_failure: string | null; listeners: { name: string; host: string; port: number }[] };
   "POST /services/{id}/stop": { id: string; label: string; kind: "platform" | "project"; state: "up" | "degraded" | "starting" | "restarting" | "stopping" | "stopped"; detail: string; url: string; pid: number | null; started_at: string | null; restarts: number; last_failure: string | null; listeners: { name: string; host: string; port: number }[] };
   "POST /services/{id}/start": { id: string; label: string; kind: "platform" | "project"; state: "up" | "degraded" | "starting" | "restarting" | "stopping" | "stopped"; detail: string; url: string; pid: number | null; started_at: string | null; restarts: number; last_failure: string | null; listeners: { name: string; host: string; port: number }[] };
@@ -26,6 +26,8 @@ export interface RuntimeAnswers {
   "GET /applications": { items: { name: string; role: string; client_id: string; redirect_uris: string[]; scope: string; is_project: boolean }[]; next_cursor: string | null };
   "POST /applications": { variables: { name: string; value: string }[]; files: { language: "curl" | "node" | "python" | "go"; text: string }[]; name: string; role: string };
   "POST /applications/{name}/secret": { variables: { name: string; value: string }[]; files: { language: "curl" | "node" | "python" | "go"; text: string }[]; former_ends_at: string };
+  "POST /first-steps/request": { status: number; body: string; duration_ms: number };
+  "POST /first-steps/tunnel": { url: string; ends_at: string };
   "GET /schedules": { items: { id: string; service: string; name: string; timing: string; next_run_at: string | null; is_running: boolean; last_run: { started_at: string; duration_ms: number; outcome: "done" | "failed"; error: string | null } | null }[] };
   "POST /schedules/{id}/run": { id: string; service: string; name: string; timing: string; next_run_at: string | null; is_running: boolean; last_run: { started_at: string; duration_ms: number; outcome: "done" | "failed"; error: string | null } | null };
   "POST /credentials/{name}/rotate": { name: string; former_ends_at: string; followed: string[]; pending: string[] };

@@ -19,7 +19,8 @@ import { Split } from "../view/pane.tsx";
 import { State, StateMark, type StateKind } from "../view/state.tsx";
 import { t } from "../words/words.ts";
 import { describeServices, LEDGER, type LedgerFigure, type ServiceLabel } from "./ledger.ts";
-import { FirstRun, isFirstRun } from "./first-run.tsx";
+import { isFirstRun } from "./arrivals.ts";
+import { FirstRun } from "./first-run.tsx";
 import { RequestsChart } from "./requests-chart.tsx";
 
 const CHANGES_SHOWN = 8;

@@ -6,6 +6,7 @@ import { MANAGE } from "../mail/message.ts";
 import { hasTenants } from "../messaging/broker.ts";
 import { topicPath } from "../messaging/paths.ts";
 import { labelOfRun, RUN } from "../runtime/run-schedule.ts";
+import { hasSteps } from "../overview/arrivals.ts";
 import { callService, hasFeature, may } from "../session/session.ts";
 import { commands } from "../stage/stage.ts";
 import { ADMINISTER } from "../storage/permission.ts";
@@ -13,6 +14,7 @@ import type { IconName } from "../view/icon.tsx";
 import { t } from "../words/words.ts";
 import { availableAreas } from "./rail.tsx";
 
+const START_ICON: IconName = "play";
 const SHOWN_MAX = 8;
 const NAMES_MAX = 500;
 
@@ -50,6 +52,9 @@ export function search(text: string, names: readonly Choice[]): Choice[] {
   });
   const places: Choice[] = [
     { group: t("Go to"), label: t("Overview"), icon: "overview", to: "/" },
+    ...(hasSteps()
+      ? [{ group: t("Go to"), label: t("First steps"), icon: START_ICON, to: "/start" }]
+      : []),
     ...availableAreas().flatMap((area) =>
       area.sections.map((section) => ({
         group: t("Go to"),

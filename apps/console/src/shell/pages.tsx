@@ -10,6 +10,7 @@ import { t } from "../words/words.ts";
 import { useCrumbs, useTrace } from "../stage/stage.ts";
 import { Empty } from "../view/pane.tsx";
 import { Problem } from "../view/problem.tsx";
+import { StartPage } from "../overview/first-run.tsx";
 import { OverviewPage } from "../overview/overview.tsx";
 import { findArea } from "./navigation.ts";
 
@@ -54,6 +55,7 @@ export function CurrentPage() {
     if (name !== undefined) void load(name);
   }, [name]);
   if (path.value === "/") return <OverviewPage />;
+  if (path.value === "/start") return <StartPage />;
   if (name === undefined) return <NotFound />;
   if (area !== undefined && !services.value.some(({ id }) => id === area.id)) {
     return (

@@ -35,6 +35,7 @@ const hintsSchema = z
       .string()
       .meta({ description: "file with the generated keys and tokens, quoted for a shell" }),
     share: z.string().meta({ description: "command that shares port 3000" }),
+    app: z.string().meta({ description: "commands that create a project and run it" }),
   })
   .meta({ description: "texts for a terminal in the working directory of the platform" });
 /** Texts for a terminal in the working directory of `platform up`. */

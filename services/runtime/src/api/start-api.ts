@@ -22,6 +22,8 @@ import { createDataAuditRoutes } from "./data-audit-routes.ts";
 import { createDataChangeRoutes } from "./data-change-routes.ts";
 import { createDataRoutes } from "./data-routes.ts";
 import { describeConditions, describeFigures } from "./conditions.ts";
+import { SampleTunnel } from "../client/sample-tunnel.ts";
+import { createFirstStepRoutes } from "./first-step-routes.ts";
 import { createLogRoutes, readStreamFilter } from "./log-routes.ts";
 import { createLogStreams } from "./log-streams.ts";
 import { createProjectRoutes } from "./project-routes.ts";
@@ -95,6 +97,8 @@ export async function startApi(options: RuntimeApiOptions): Promise<void> {
   lifecycle.onDrain("log streams", () => streams.close(), "streams");
   const data = createDataService(options, service.clock);
   lifecycle.onDrain("data of projects", () => data.close());
+  const tunnel = new SampleTunnel(options.getTarget);
+  lifecycle.onDrain("tunnel to the sample", () => tunnel.close());
   const api = service.createApi({
     title: "Runtime",
     description:
@@ -105,6 +109,7 @@ export async function startApi(options: RuntimeApiOptions): Promise<void> {
       ...createProjectRoutes({ ...options, listen: options.log.listen, onChange }),
       ...createRoutesOfData(data, options.projects),
       ...createApplicationRoutes({ getTarget: options.getTarget, onChange }),
+      ...createFirstStepRoutes({ getTarget: options.getTarget, tunnel, onChange }),
       ...createScheduleRoutes(options.schedules, onChange),
       ...createCredentialRoutes(options.credentials, onChange),
       ...createLogRoutes({ path: options.log.path, findService }),

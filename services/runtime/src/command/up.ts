@@ -70,6 +70,7 @@ import {
   buildServices,
   type BuildOptions,
 } from "./background-build.ts";
+import { formatFirstApp } from "./first-app.ts";
 import { LOG_FILE } from "./logs.ts";
 import { createOutput, type Output } from "./output.ts";
 import { explainHeldPorts } from "./held-ports.ts";
@@ -375,6 +376,7 @@ async function serveApi({ context, output, lifecycle, ...parts }: ApiParts): Pro
     hints: {
       credentials: context.credentialsShown,
       share: formatCommand(context.dataDir, "share 3000"),
+      app: formatFirstApp(),
     },
     log: {
       path: join(context.dataDir, LOG_FILE),

@@ -193,12 +193,26 @@ export const FRAME: Readonly<Record<string, string>> = {
     "Jeder Kafka-, MQTT- oder STOMP-Client funktioniert; sie erscheint sofort unter Nachrichten.",
   "waiting for the first message": "wartet auf die erste Nachricht",
   "Share a local port": "Einen lokalen Port teilen",
-  "A public address for what runs on port 3000.":
-    "Eine öffentliche Adresse für das, was auf Port 3000 läuft.",
+  "A public address for what runs on port 3000; the button shares the sample instead.":
+    "Eine öffentliche Adresse für das, was auf Port 3000 läuft; der Knopf gibt stattdessen das Beispiel frei.",
   "waiting for the first tunnel": "wartet auf den ersten Tunnel",
   "All services run. Send them something.": "Alle Dienste laufen. Senden Sie ihnen etwas.",
-  "Four commands to try in a terminal, in the platform's working directory. This page shows when they arrive.":
-    "Vier Befehle zum Ausprobieren im Terminal, im Arbeitsverzeichnis der Plattform. Diese Seite zeigt, wenn sie ankommen.",
+  "Five steps: by a button, or as a command in a terminal, in the platform's working directory. This page shows when they arrive.":
+    "Fünf Schritte: mit einem Knopf oder als Befehl im Terminal, im Arbeitsverzeichnis der Plattform. Diese Seite zeigt, wenn sie ankommen.",
+  "First steps": "Erste Schritte",
+  "Nothing to start here": "Hier gibt es nichts zu beginnen",
+  "The steps need gateway, storage, messaging and tunnel in one console.":
+    "Die Schritte brauchen Gateway, Speicher, Nachrichten und Tunnel in einer Konsole.",
+  "The command needs {names}.": "Der Befehl braucht {names}.",
+  "Send it for me": "Für mich senden",
+  "It is being sent": "Es wird gesendet",
+  "answered with {status} in {n} ms": "beantwortet mit {status} in {n} ms",
+  "{topic}, offset {n}": "{topic}, Offset {n}",
+  "{url}, for ten minutes": "{url}, für zehn Minuten",
+  "Build an app": "Eine App bauen",
+  "A project with a route, a database and tests. It joins this platform, and reloads on change.":
+    "Ein Projekt mit einer Route, einer Datenbank und Tests. Es kommt zu dieser Plattform hinzu und lädt bei Änderungen neu.",
+  "waiting for the first project": "wartet auf das erste Projekt",
   "arrived at {time}": "angekommen um {time}",
   "Open the overview": "Überblick öffnen",
   Skip: "Überspringen",
