@@ -2,5 +2,6 @@
 import { after } from "node:test";
 import { endInstallation } from "./installation.ts";
 import "./applications.ts";
+import "./addresses.ts";
 
 after(endInstallation);

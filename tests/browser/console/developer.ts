@@ -1,7 +1,7 @@
 // The platform of `developer.test.ts`, and the looks of its pages.
 import { before, type TestContext } from "node:test";
 import type { Browser } from "playwright-core";
-import { chromiumSkip } from "@platform/kernel/testing";
+import { chromiumSkip, findFreePort } from "@platform/kernel/testing";
 import type { Platform } from "../../identity/platform.ts";
 import { goTo, openPlatform, type ConsolePage, type Look } from "./chromium.ts";
 import { joinInstallation } from "./installation.ts";
@@ -30,7 +30,9 @@ export const developer = {} as { platform: Platform; browser: Browser; project: 
 export function useDeveloper(): void {
   before(async () => {
     if (chromiumSkip !== false) return;
-    Object.assign(developer, await joinInstallation({ project: PROJECT }), { project: "shop" });
+    const environment = { PLATFORM_NOTIFY_INBOUND_PORT: String(await findFreePort()) };
+    const installation = await joinInstallation({ project: PROJECT, environment });
+    Object.assign(developer, installation, { project: "shop" });
   });
 }
 

@@ -19,6 +19,7 @@ import { Split } from "../view/pane.tsx";
 import { State, StateMark, type StateKind } from "../view/state.tsx";
 import { t } from "../words/words.ts";
 import { describeServices, LEDGER, type LedgerFigure, type ServiceLabel } from "./ledger.ts";
+import { Addresses } from "./addresses.tsx";
 import { isFirstRun } from "./arrivals.ts";
 import { FirstRun } from "./first-run.tsx";
 import { RequestsChart } from "./requests-chart.tsx";
@@ -252,6 +253,7 @@ function Side() {
           </div>
         ))}
       </Section>
+      <Addresses />
       <Section
         title={t("Versions")}
         note={config.value?.mode === "service" ? t("one service") : ""}

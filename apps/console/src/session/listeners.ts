@@ -9,7 +9,10 @@ import { callService, config, services, session } from "./session.ts";
 /** A listener of a service, by the names of `platform up`. */
 type ListenerName = "gate/http" | "vault/http" | "pulse/kafka";
 
-interface Listener {
+/** A listener. */
+export interface Listener {
+  /** That it is bound to; "" for one that is not known. */
+  readonly host: string;
   readonly port: number;
   readonly isSecure: boolean;
 }
@@ -89,6 +92,11 @@ export function formatListener(name: ListenerName): string {
   return `${host}:${port}`;
 }
 
+/** A listener as the runtime reports it: `pulse/kafka`; `https` for one with TLS. */
+export function findListener(id: string): Listener | undefined {
+  return reported.value?.get(id);
+}
+
 /** True if a listener has TLS. */
 export function isListenerSecure(name: ListenerName): boolean {
   return reported.value?.get(name)?.isSecure === true;
@@ -102,9 +110,14 @@ async function loadListeners(): Promise<void> {
     );
     hints.value = shown;
     const entries = items.flatMap(({ id, listeners }) =>
-      listeners.map(({ name, port }): [string, Listener] => {
+      listeners.flatMap(({ name, host, port }): [string, Listener][] => {
         const isSecure = name === "https";
-        return [`${id}/${isSecure ? "http" : name}`, { port, isSecure }];
+        const listener = { host, port, isSecure };
+        // One with TLS is found by both names.
+        return [
+          [`${id}/${name}`, listener],
+          ...(isSecure ? [[`${id}/http`, listener] as [string, Listener]] : []),
+        ];
       }),
     );
     reported.value = new Map(entries);

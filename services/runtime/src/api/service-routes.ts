@@ -35,10 +35,16 @@ const hintsSchema = z
       .string()
       .meta({ description: "file with the generated keys and tokens, quoted for a shell" }),
     share: z.string().meta({ description: "command that shares port 3000" }),
+    issuer: z.string().nullable().meta({ description: "of identity's tokens; null without it" }),
+    gateway: z.string().nullable().meta({ description: "public URL; null without a domain" }),
+    s3: z.string().nullable().meta({ description: "public URL; null without a domain" }),
     app: z.string().meta({ description: "commands that create a project and run it" }),
   })
-  .meta({ description: "texts for a terminal in the working directory of the platform" });
-/** Texts for a terminal in the working directory of `platform up`. */
+  .meta({
+    description:
+      "public addresses, and texts for a terminal in the working directory of the platform",
+  });
+/** Public addresses, and texts for a terminal in the working directory of `platform up`. */
 export type RuntimeHints = z.output<typeof hintsSchema>;
 type ServiceDocument = z.input<typeof serviceSchema>;
 

@@ -23,7 +23,6 @@ import { loadCredentials } from "../credentials/credentials.ts";
 import { CredentialStore } from "../credentials/credential-store.ts";
 import {
   explainFileError,
-  formatCommand,
   formatFolder,
   lockExisting,
   openDataFolder,
@@ -70,7 +69,7 @@ import {
   buildServices,
   type BuildOptions,
 } from "./background-build.ts";
-import { formatFirstApp } from "./first-app.ts";
+import { describeHints } from "./hints.ts";
 import { LOG_FILE } from "./logs.ts";
 import { createOutput, type Output } from "./output.ts";
 import { explainHeldPorts } from "./held-ports.ts";
@@ -373,11 +372,7 @@ async function serveApi({ context, output, lifecycle, ...parts }: ApiParts): Pro
     }),
     isPublic: context.domain !== undefined,
     readLastBackup: () => readLastBackup(context.dataDir),
-    hints: {
-      credentials: context.credentialsShown,
-      share: formatCommand(context.dataDir, "share 3000"),
-      app: formatFirstApp(),
-    },
+    hints: describeHints(context),
     log: {
       path: join(context.dataDir, LOG_FILE),
       logger: log.logger,

@@ -199,6 +199,11 @@ export const FRAME: Readonly<Record<string, string>> = {
   "All services run. Send them something.": "Alle Dienste laufen. Senden Sie ihnen etwas.",
   "Five steps: by a button, or as a command in a terminal, in the platform's working directory. This page shows when they arrive.":
     "Fünf Schritte: mit einem Knopf oder als Befehl im Terminal, im Arbeitsverzeichnis der Plattform. Diese Seite zeigt, wenn sie ankommen.",
+  Addresses: "Adressen",
+  "for your programs": "für Ihre Programme",
+  "on its own machine only": "nur auf deren Rechner",
+  "Copy the address of {name}": "Adresse von {name} kopieren",
+  Issuer: "Aussteller",
   "First steps": "Erste Schritte",
   "Nothing to start here": "Hier gibt es nichts zu beginnen",
   "The steps need gateway, storage, messaging and tunnel in one console.":
