@@ -91,12 +91,12 @@ async function followRemote(
 }
 
 function listSources(
-  { secrets }: Base,
+  { secrets, discovery }: Base,
   remote: RemoteConfig | undefined,
   git: GitSource,
 ): SourceView[] {
   const used = git.isUsed ? git : undefined;
-  return [remote, secrets, used].flatMap((source) => source?.view() ?? []);
+  return [remote, secrets, discovery, used].flatMap((source) => source?.view() ?? []);
 }
 
 function drainWorkers({ lifecycle, listeners, log }: Base, { pools }: Traffic): void {
@@ -116,14 +116,16 @@ function drainWorkers({ lifecycle, listeners, log }: Base, { pools }: Traffic): 
 }
 
 function showReadiness(
-  { lifecycle, folder, automatic, secrets }: Base,
+  { lifecycle, folder, automatic, secrets, discovery }: Base,
   { pools, middleware }: Traffic,
   { revocations, sharedAccess }: Access,
   { registry, health, certificateHealth }: GateApi,
   remote: RemoteConfig | undefined,
 ): void {
   const sources = revocations === undefined ? [] : [revocations.follower];
-  const outer = [automatic?.manager, secrets, remote].filter((source) => source !== undefined);
+  const outer = [automatic?.manager, secrets, discovery, remote].filter(
+    (source) => source !== undefined,
+  );
   reportSources([...sources, sharedAccess, middleware, certificateHealth, ...outer], {
     registry,
     health,

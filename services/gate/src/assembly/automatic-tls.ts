@@ -46,7 +46,7 @@ export class AutomaticTls {
 
   constructor({ config, folder, lock, log }: AutomaticTlsOptions) {
     this.#config = config;
-    const apply = async (): Promise<void> => this.#controller?.renewGlobals();
+    const apply = async (): Promise<void> => this.#controller?.renew();
     this.#board = new ChallengeBoard(apply, Date.now);
     const settings = readSettings(config);
     const { directoryUrl } = settings;

@@ -11,7 +11,7 @@ import type { RouteSet } from "../control/differ.ts";
 import { FollowedTokens } from "../control/followed-tokens.ts";
 import { buildGlobals } from "../control/globals.ts";
 import { ListenerCertificate } from "../control/listener-certificate.ts";
-import type { Overlay } from "../control/overlay.ts";
+
 import {
   createEphemeralOverlay,
   createOverlayFile,
@@ -30,6 +30,8 @@ import type { GlobalSpec, InternalRoute } from "../shared-state/index.ts";
 import { type ClaimedListeners, claimListeners } from "../worker/claimed-listeners.ts";
 import { type AutomaticTls, openAutomaticTls } from "./automatic-tls.ts";
 import type { SecretSource } from "../source/secret-source.ts";
+import type { Discovery } from "../source/discovery.ts";
+import { openDiscovery } from "./discovery.ts";
 import { openSecrets } from "./secrets.ts";
 import { warnOfDescriptorLimit } from "../worker/descriptors.ts";
 import { countSharing, countWorkers } from "../worker/worker-count.ts";
@@ -54,6 +56,8 @@ export interface Base {
   readonly secrets: SecretSource | undefined;
   readonly tokens: FollowedTokens;
   readonly networks: NetworkLists;
+  /** Undefined without service discovery. */
+  readonly discovery: Discovery | undefined;
   /** Number of worker threads of the main listener. */
   readonly workers: number;
   /** Threads that share the descriptors of the process. */
@@ -75,10 +79,7 @@ export async function openBase(
   const listeners = await claimListeners(config);
   const address = createControlAddress();
   lifecycle.onDrain("control address", () => removeControlAddress(address));
-  const workers = countWorkers(config, log);
-  const sharing = countSharing(config, workers);
-  const descriptors = { limit: readDescriptorLimit(), workers: sharing };
-  warnOfDescriptorLimit(config.max_connections, descriptors, log);
+  const { descriptors, ...threads } = countThreads(config, log);
   const folder = getStateFolder(config.data_dir, path);
   const lock = new FolderLock(folder, config.ephemeral);
   const sources = await openCertificates(config, folder, lock, log);
@@ -99,9 +100,11 @@ export async function openBase(
   const buildMain: BuildGlobals = (of, logs) =>
     buildGlobals(of, { ...context, console: sharedConsole, internalRoutes: mainRoutes }, logs);
   const networks = new NetworkLists();
-  const build = (overlay: Overlay, known?: RouteSet): GateState =>
-    buildState(config, overlay, buildMain, networks, known);
-  const state = buildFirst(build, await store.read(), automatic);
+  const overlay = await store.read();
+  const discovery = await openDiscovery(config, overlay, log);
+  const parts = { buildGlobals: buildMain, networks, findService: discovery?.find };
+  const build = (known?: RouteSet): GateState => buildState(config, overlay, parts, known);
+  const state = buildFirst(build, automatic);
   await certificate.follow(config);
   const internalRoutes = listInternalRoutes("all", hasSignedWebhook);
   const logs = { access: false, recording: false };
@@ -119,12 +122,20 @@ export async function openBase(
     ...sources,
     tokens,
     networks,
-    workers,
-    sharing,
+    discovery,
+    ...threads,
     buildGlobals: buildMain,
     state,
     admin: isShared ? undefined : { globals: buildAdmin(), internalRoutes },
   };
+}
+
+function countThreads(config: GateConfig, log: Logger) {
+  const workers = countWorkers(config, log);
+  const sharing = countSharing(config, workers);
+  const descriptors = { limit: readDescriptorLimit(), workers: sharing };
+  warnOfDescriptorLimit(config.max_connections, descriptors, log);
+  return { workers, sharing, descriptors };
 }
 
 async function openCertificates(
@@ -158,14 +169,13 @@ function describeSources({
 
 /** The names of automatic certificates come from the routes, and the certificates from the names. */
 function buildFirst(
-  build: (overlay: Overlay, known?: RouteSet) => GateState,
-  overlay: Overlay,
+  build: (known?: RouteSet) => GateState,
   automatic: AutomaticTls | undefined,
 ): GateState {
-  const state = build(overlay);
+  const state = build();
   if (automatic === undefined) return state;
   automatic.begin(state);
-  return build(overlay, state.resolved);
+  return build(state.resolved);
 }
 
 function openStore(

@@ -8,7 +8,7 @@ const ACCESS_LOG_CHECK_MS = 1000;
 
 /** Rotates logs, renews the certificate and tokens, and reloads at changes of address lists and at SIGHUP. */
 export function followFiles(
-  { certificate, secrets, tokens, networks, lifecycle, log }: Base,
+  { certificate, secrets, discovery, tokens, networks, lifecycle, log }: Base,
   { controller, pools }: Traffic,
 ): void {
   const rotation = new AccessLogRotation({
@@ -22,9 +22,13 @@ export function followFiles(
     controller.reload({ caller: "address list file" }),
   );
   lifecycle.onDrain("address list files", () => networkFiles.stop());
-  certificate.start(() => controller.renewGlobals());
-  secrets?.start(() => controller.renewGlobals());
-  tokens.onReplaced(() => controller.renewGlobals());
+  certificate.start(() => controller.renew());
+  secrets?.start(() => controller.renew());
+  discovery?.start(
+    () => controller.listServices(),
+    () => controller.renew(),
+  );
+  tokens.onReplaced(() => controller.renew());
   lifecycle.onDrain("certificate", () => certificate.stop());
   lifecycle.onReload("configuration", async () => {
     await pools.reopenLogs();

@@ -91,7 +91,7 @@ function describeMain({ listeners, workers, state }: Base) {
 }
 
 function createController(
-  { state, store, networks, certificate, log, buildGlobals }: Base,
+  { state, store, networks, discovery, certificate, log, buildGlobals }: Base,
   { planner }: SharedTables,
   pools: WorkerPools,
   loadConfig: () => GateConfig,
@@ -102,6 +102,7 @@ function createController(
       planner,
       store,
       networks,
+      discovery,
       certificate,
       log,
       loadConfig,

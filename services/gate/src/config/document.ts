@@ -38,7 +38,6 @@ import { type RouteConfig, routeSchema } from "./route.ts";
 import { findSharedMethods } from "./route-methods.ts";
 import { CONFIG_PATH_DEFAULT, CONFIG_PATH_VARIABLE } from "./state-folder.ts";
 import { sourceKeys } from "./source-keys.ts";
-import { unbuiltKeys } from "./unbuilt-keys.ts";
 import {
   BYTES_MAX,
   cuttableField,
@@ -348,7 +347,6 @@ export const gateDefinition = defineConfig({
       env: [],
       flag: false,
     }),
-    ...unbuiltKeys,
   },
   commands: {
     validate: { summary: "Validate the configuration." },

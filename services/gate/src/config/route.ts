@@ -30,6 +30,7 @@ import {
   filePath,
   hostName,
   pathPrefix,
+  targetUrl,
   text,
   unset,
   upstreamUrl,
@@ -82,10 +83,13 @@ const routeFields = {
     description:
       "`file:line:column` in the project that has registered the route, where it is changed",
   }),
-  target: unset(upstreamUrl()).meta({ description: "a single upstream" }),
+  target: unset(targetUrl()).meta({
+    description:
+      "a single upstream, or `service://NAME[/path][?scheme=https]`: the addresses that `discovery` has for a name",
+  }),
   targets: unset(
     z
-      .array(upstreamUrl())
+      .array(targetUrl())
       .max(TARGETS_MAX)
       .refine((urls) => new Set(urls).size === urls.length, {
         error: "expected distinct URLs; use targets_weighted for different shares",

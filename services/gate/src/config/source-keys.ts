@@ -1,6 +1,7 @@
 // Configuration keys of sources outside of the gateway: a bucket with the configuration, and the secret service.
 import { key } from "@platform/kernel/config";
 import { z } from "zod";
+import { DISCOVERY_FORMS, parseDiscovery } from "./discovery-address.ts";
 import { filePath, originUrl, serviceUrl, text, unset, unsetOr, wholeNumber } from "./value.ts";
 
 /** The path of a secret, or of a folder of secrets. */
@@ -65,6 +66,19 @@ export const sourceKeys = {
       "File with the authorities (PEM) that the storage's certificate is verified with. Read only at startup.",
     defaultText: "the authorities of the system",
   }),
+  discovery: key(
+    unset(
+      text(2_048).refine((value) => parseDiscovery(value) !== undefined, {
+        error: `expected ${DISCOVERY_FORMS}`,
+      }),
+    ),
+    {
+      description:
+        'Service discovery, which resolves targets `service://NAME`: `dns+srv://DOMAIN[?server=IP:port]` reads the SRV records of `_NAME._tcp.DOMAIN`, an http or https URL returns `{"services": {"NAME": ["URL"]}}`. Read only at startup.',
+      allowed: DISCOVERY_FORMS,
+      env: ["PLATFORM_GATE_DISCOVERY", "PLATFORM_DISCOVERY"],
+    },
+  ),
   "gitops.dir": key(unset(filePath()), {
     description:
       "Folder of the git working tree that `POST /api/v1/gitops/webhook` pulls. Read only at startup.",

@@ -2,7 +2,6 @@
 import { isIP } from "node:net";
 import {
   DAY_MS,
-  dropUnset,
   fieldName,
   normalizePrefix,
   text,
@@ -10,7 +9,7 @@ import {
   wholeNumber,
   yesNo,
 } from "@platform/kernel/route-rules";
-import { z } from "zod";
+import { isServiceTarget, parseServiceTarget } from "./service-target.ts";
 
 export { BYTES_MAX, unsetOr } from "@platform/kernel/route-rules";
 export { DAY_MS, fieldName, normalizePrefix, text, unset, wholeNumber, yesNo };
@@ -22,21 +21,6 @@ const HOST_CHARS_MAX = 253;
 /** Error message for known fields that are not available yet. */
 export const NOT_AVAILABLE_YET = "not available yet";
 
-/**
- * A field of the specification that is not available yet. A value of the right type is refused rather than silently
- * ignored. Disabled values (false, 0, "", [], null) are accepted.
- */
-export function later<T extends z.ZodType>(schema: T) {
-  return z.preprocess(
-    (value) => (value === false || value === null ? undefined : dropUnset(value)),
-    schema.optional().superRefine((value, context) => {
-      if (value === undefined) return;
-      const params = { code: "not_available" };
-      context.addIssue({ code: "custom", message: NOT_AVAILABLE_YET, params });
-    }),
-  );
-}
-
 /** The path of a local file. */
 export function filePath() {
   return text().refine((value) => !value.includes("\0"), { error: "expected the path of a file" });
@@ -46,6 +30,15 @@ export function filePath() {
 export function upstreamUrl() {
   return text(PREFIX_CHARS_MAX).superRefine((value, context) => {
     const message = findUpstreamUrlFault(value);
+    if (message === undefined) return;
+    context.addIssue({ code: "custom", message, params: { code: "upstream_url" } });
+  });
+}
+
+/** The URL of an upstream, or a service that discovery resolves. */
+export function targetUrl() {
+  return text(PREFIX_CHARS_MAX).superRefine((value, context) => {
+    const message = isServiceTarget(value) ? findServiceFault(value) : findUpstreamUrlFault(value);
     if (message === undefined) return;
     context.addIssue({ code: "custom", message, params: { code: "upstream_url" } });
   });
@@ -105,7 +98,8 @@ const NEEDED_FIELDS = new Set(["host", "connection", "content-length", "transfer
 
 function findUpstreamUrlFault(value: string): string | undefined {
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(value)?.[1]?.toLowerCase();
-  if (scheme === "h2" || scheme === "h2c" || scheme === "service") {
+  if (scheme === "service") return "only target and targets can name a service";
+  if (scheme === "h2" || scheme === "h2c") {
     return `${scheme}:// targets are ${NOT_AVAILABLE_YET}; allowed are http:// and https://`;
   }
   if (!isHttpUrl(value)) {
@@ -117,6 +111,12 @@ function findUpstreamUrlFault(value: string): string | undefined {
   }
   if (hasUnsafePathBytes(value)) return "expected no spaces or control characters";
   return undefined;
+}
+
+function findServiceFault(value: string): string | undefined {
+  return parseServiceTarget(value) === undefined
+    ? 'expected a service such as "service://orders", "service://orders/v1" or "service://orders?scheme=https"'
+    : undefined;
 }
 
 function isHttpUrl(value: string): boolean {

@@ -26,12 +26,12 @@ export async function describeConfiguration(loaded: LoadedGate): Promise<string>
     certificate: new ListenerCertificate(createLogger({ service: "gate", level: "error" })),
     followToken: (_name: string, value: string) => toLiveSecret(value),
   };
-  const state = buildState(
-    loaded.config,
-    overlay,
-    (config, logs) => buildGlobals(config, context, logs),
-    new NetworkLists(),
-  );
+  const state = buildState(loaded.config, overlay, {
+    buildGlobals: (config, logs) => buildGlobals(config, context, logs),
+    networks: new NetworkLists(),
+    // The addresses of services are those of the running gateway.
+    findService: loaded.config.discovery === undefined ? undefined : () => [],
+  });
   const file = loaded.hasFile ? loaded.path : `${loaded.path} (does not exist, which is allowed)`;
   const changes = isEmptyOverlay(overlay)
     ? ""

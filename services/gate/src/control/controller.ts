@@ -8,13 +8,15 @@ import { listGuestReferences } from "../config/route-middleware.ts";
 import { makeRouteKey, makeRouteLabel } from "../shared-state/index.ts";
 import { ChangeLog } from "./change-log.ts";
 import { ChangeQueue } from "./change-queue.ts";
-import { type BuildGlobals, type GateState, buildState } from "./gate-state.ts";
+import { type BuildGlobals, type GateState, type StateParts, buildState } from "./gate-state.ts";
 import { confineFor, warnOfUnlimited } from "./limited-routes.ts";
-import type { ResolvedRoute } from "../resolve/resolve-route.ts";
+import { listServices, type ResolvedRoute } from "../resolve/resolve-route.ts";
+import type { Discovery } from "../source/discovery.ts";
 import { type RouteDiff, diffRoutes, isEmptyDiff } from "./differ.ts";
 import {
   type Overlay,
   type RouteName,
+  applyOverlay,
   indexRoutes,
   registerRoutes,
   removeRoute,
@@ -53,6 +55,7 @@ const START_ONLY_KEYS = [
   "acme_profile",
   "acme_key_type",
   "acme_challenges",
+  "discovery",
   "gitops.dir",
   "gitops.secret",
   "secret_url",
@@ -107,6 +110,8 @@ export interface ChangeReport {
 export interface ControllerOptions {
   planner: RoutePlanner;
   store: OverlayStore;
+  /** Undefined without service discovery. */
+  discovery?: Pick<Discovery, "find" | "prepare"> | undefined;
   networks: NetworkLists;
   certificate: Pick<ListenerCertificate, "refresh" | "follow">;
   log: Logger;
@@ -164,10 +169,10 @@ export class Controller {
     return this.#queue.run(() => {
       this.#checkMatch(request, route);
       const { config, base, overlay, routes, resolved } = this.#state;
-      const { buildGlobals, networks, planner } = this.#options;
+      const { planner } = this.#options;
       this.#checkMiddleware(route);
       const next = upsertRoute(overlay, base, confineFor(request, route, this.#state));
-      const state = buildState(config, next, buildGlobals, networks, resolved);
+      const state = buildState(config, next, this.#parts, resolved);
       const diff = diffRoutes(resolved, state.resolved);
       planner.plan(diff).rollBack();
       const key = makeRouteKey(route.host, route.prefix, route.methods, route.variant);
@@ -230,12 +235,13 @@ export class Controller {
   reload(request: ChangeRequest): Promise<ChangeReport> {
     return this.#queue.run(async () => {
       this.#checkMatch(request);
-      const { buildGlobals, certificate, networks } = this.#options;
+      const { certificate } = this.#options;
       try {
         const config = this.#options.loadConfig();
         await certificate.refresh();
         const overlay = await this.#options.store.read();
-        const next = buildState(config, overlay, buildGlobals, networks);
+        await this.#prepareServices(config, overlay);
+        const next = buildState(config, overlay, this.#parts);
         const report = await this.#transition(next, request, "configuration reloaded", false);
         await certificate.follow(config);
         return { ...report, restartRequired: this.#listStartOnly(config) };
@@ -250,16 +256,18 @@ export class Controller {
     });
   }
 
-  /** Sends the renewed certificate of the listener, or replaced tokens, to the workers. */
-  renewGlobals(): Promise<void> {
+  /** Sends what has changed outside of the configuration to the workers: certificates, tokens, addresses of services. */
+  renew(): Promise<void> {
     return this.#queue.run(async () => {
-      const { buildGlobals, networks } = this.#options;
-      const { config, overlay, resolved, globals } = this.#state;
-      const next = buildState(config, overlay, buildGlobals, networks, resolved);
-      if (stringifySorted(globals) === stringifySorted(next.globals)) return;
-      await this.#options.apply({ upsert: [], remove: [], globals: next.globals });
-      this.#state = next;
+      const { config, overlay, resolved } = this.#state;
+      await this.#apply(buildState(config, overlay, this.#parts, resolved), false);
     });
+  }
+
+  /** Services that active routes name. */
+  listServices(): ReadonlySet<string> {
+    const { routes } = this.#state;
+    return new Set([...routes.values()].flatMap((route) => listServices(route)));
   }
 
   /** The client of browser sign-in with this name, if an active route uses it. */
@@ -327,14 +335,26 @@ export class Controller {
     }
   }
 
-  #change(
+  get #parts(): StateParts {
+    const { buildGlobals, networks, discovery } = this.#options;
+    return { buildGlobals, networks, findService: discovery?.find };
+  }
+
+  async #prepareServices(config: GateConfig, overlay: Overlay): Promise<void> {
+    const { discovery } = this.#options;
+    if (discovery === undefined) return;
+    const routes = applyOverlay(indexRoutes(config.routes), overlay);
+    await discovery.prepare([...routes.values()].flatMap((route) => listServices(route)));
+  }
+
+  async #change(
     config: GateConfig,
     overlay: Overlay,
     request: ChangeRequest,
     what: string,
   ): Promise<ChangeReport> {
-    const { buildGlobals, networks } = this.#options;
-    const next = buildState(config, overlay, buildGlobals, networks, this.#state.resolved);
+    await this.#prepareServices(config, overlay);
+    const next = buildState(config, overlay, this.#parts, this.#state.resolved);
     return this.#transition(next, request, what, true);
   }
 
@@ -344,6 +364,20 @@ export class Controller {
     what: string,
     persist: boolean,
   ): Promise<ChangeReport> {
+    const before = this.#state;
+    const diff = await this.#apply(next, persist);
+    this.#audit(what, request, diff, before, next);
+    return {
+      added: diff.added.length,
+      updated: diff.updated.length,
+      removed: diff.removed.length,
+      etag: next.etag,
+      restartRequired: [],
+    };
+  }
+
+  /** Makes a state the active one. A failure leaves everything as it was. */
+  async #apply(next: GateState, persist: boolean): Promise<RouteDiff> {
     const { planner, store } = this.#options;
     const before = this.#state;
     const diff = diffRoutes(before.resolved, next.resolved);
@@ -367,14 +401,7 @@ export class Controller {
     planned.commit();
     this.#state = next;
     this.#warn([...diff.added, ...diff.updated]);
-    this.#audit(what, request, diff, before, next);
-    return {
-      added: diff.added.length,
-      updated: diff.updated.length,
-      removed: diff.removed.length,
-      etag: next.etag,
-      restartRequired: [],
-    };
+    return diff;
   }
 
   async #restoreOverlay(overlay: Overlay): Promise<void> {

@@ -8,10 +8,19 @@ import type { RouteSet } from "./differ.ts";
 import { readRouteDefaults, type UsedLogs } from "./globals.ts";
 import type { NetworkLists } from "../resolve/network-lists.ts";
 import { type Overlay, type RouteConfigs, applyOverlay, indexRoutes } from "./overlay.ts";
-import { type ResolvedRoute, resolveRoute } from "../resolve/resolve-route.ts";
+import type { FindService } from "../source/discovery.ts";
+import { type ResolvedRoute, renewServices, resolveRoute } from "../resolve/resolve-route.ts";
 
 /** Builds the settings that do not belong to a route; throws ConfigError. */
 export type BuildGlobals = (config: GateConfig, logs: UsedLogs) => GlobalSpec;
+
+/** Parts that a state is built with. */
+export interface StateParts {
+  readonly buildGlobals: BuildGlobals;
+  readonly networks: NetworkLists;
+  /** Undefined without service discovery. */
+  readonly findService?: FindService | undefined;
+}
 
 /** The complete desired state of the gateway. */
 export interface GateState {
@@ -27,12 +36,14 @@ export interface GateState {
   readonly etag: string;
 }
 
-/** Builds the state of a configuration and an overlay. Reuses lists of networks and the resolved routes of `known`. */
+/**
+ * Builds the state of a configuration and an overlay. Reuses lists of networks and the resolved routes of `known`, with the
+ * present addresses of services.
+ */
 export function buildState(
   config: GateConfig,
   overlay: Overlay,
-  buildGlobals: BuildGlobals,
-  networks: NetworkLists,
+  { buildGlobals, networks, findService }: StateParts,
   known?: RouteSet,
 ): GateState {
   if (known === undefined) networks.begin();
@@ -51,12 +62,16 @@ export function buildState(
       `two routes with the same prefix and host have the method ${shared.method}`,
     );
   }
-  const defaults = readRouteDefaults(config);
+  const defaults = readRouteDefaults(config, findService);
   const resolved = new Map<RouteKey, ResolvedRoute>();
   const logs: UsedLogs = { access: false, recording: false };
   for (const [key, route] of routes) {
     const before = known?.get(key);
-    resolved.set(key, before?.config === route ? before : resolveRoute(route, defaults, networks));
+    const isKnown = before !== undefined && before.config === route;
+    resolved.set(
+      key,
+      isKnown ? renewServices(before, defaults) : resolveRoute(route, defaults, networks),
+    );
     logs.access ||= route.access_log === true;
     logs.recording ||= resolved.get(key)!.spec.steps.record !== undefined;
   }

@@ -14,6 +14,7 @@ import {
 import type { PendingChallenges } from "../acme/challenge-board.ts";
 import { readPrices } from "../resolve/resolve-ai.ts";
 import { Confinement } from "../resolve/confinement.ts";
+import type { FindService } from "../source/discovery.ts";
 import type { ListenerCertificate } from "./listener-certificate.ts";
 import type { RouteDefaults } from "../resolve/resolve-route.ts";
 import { planConnections, type DescriptorShare } from "../worker/descriptors.ts";
@@ -151,8 +152,9 @@ function describeLogs(
 }
 
 /** Defaults of the configuration for routes. */
-export function readRouteDefaults(config: GateConfig): RouteDefaults {
+export function readRouteDefaults(config: GateConfig, findService?: FindService): RouteDefaults {
   return {
+    findService,
     confinement: new Confinement({
       roots: config.files_roots ?? [],
       variables: config.secret_variables,

@@ -249,6 +249,11 @@ export class Forwarder implements ForwardObserver<RequestState> {
   }
 
   #refuse(exchange: GateExchange, route: CompiledRoute): void {
+    if (route.targets.length === 0) {
+      if (answerInstead(exchange, route)) return;
+      answerProblem(exchange, "unavailable", "The service has no address.", { "Retry-After": "1" });
+      return;
+    }
     this.#count(this.#circuitRefusedAt, 1);
     if (answerInstead(exchange, route)) return;
     // A trial follows in less than a second.

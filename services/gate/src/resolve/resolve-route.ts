@@ -4,6 +4,9 @@ import { createSecureContext } from "node:tls";
 import { createEtag } from "@platform/kernel/http";
 import type { PolicyPlace } from "@platform/kernel/route-rules";
 import type { RouteConfig } from "../config/route.ts";
+import { isServiceTarget, parseServiceTarget } from "../config/service-target.ts";
+import type { FindService } from "../source/discovery.ts";
+import { describeUpstreams } from "../source/service-addresses.ts";
 import { type Confinement, readAnyFile, type ReadFile } from "./confinement.ts";
 import { NetworkLists } from "./network-lists.ts";
 import type { OidcClientSpec } from "../sign-in/oidc-provider.ts";
@@ -32,6 +35,9 @@ import {
 const PEM_BYTES_MAX = 1_048_576;
 /** Models of a route with some, a primary and a fallback: the last of its targets. */
 const MODELS = 2;
+/** Sum of the weights of one target, if a route has several of which some are services. */
+const SHARE = 10_000;
+
 /** Defaults of routes. */
 export interface RouteDefaults {
   bodyBytesMax: number;
@@ -47,6 +53,8 @@ export interface RouteDefaults {
   streamMsMax: number;
   /** Limits of routes with `confined`. */
   confinement: Confinement;
+  /** Undefined without service discovery. */
+  findService?: FindService | undefined;
 }
 
 /** A route with all its settings but without slots in shared memory. */
@@ -86,7 +94,8 @@ export function resolveRoute(
   if (isConfined) confinement.check(config, label);
   const read = isConfined ? confinement.read : readAnyFile;
   const upstreamTls = readUpstreamTls(config, label, read);
-  const targets = [...listTargets(config), ...listModels(config, label, read)];
+  const { targets: upstreams, warnings } = listTargets(config, label, defaults);
+  const targets = [...upstreams, ...listModels(config, label, read)];
   const resilience = resolveResilience(config);
   const healthCheck = resolveHealthCheck(config);
   const ai = resolveAi(config, {
@@ -137,8 +146,36 @@ export function resolveRoute(
       : {
           oidc: isConfined ? { ...guards.oidc, networks: confinement.spec.networks } : guards.oidc,
         }),
-    warnings: guards.warnings,
-    targetKeys: targets.map((target) => makeTargetKey(target.url, upstreamTls)),
+    warnings: [...guards.warnings, ...warnings],
+    ...describeTargets(spec),
+  };
+}
+
+/** Returns the route with the present addresses of its services; the same object if they are the same. */
+export function renewServices(route: ResolvedRoute, defaults: RouteDefaults): ResolvedRoute {
+  const { config, label } = route;
+  if (!listUrls(config).some(isServiceTarget)) return route;
+  const { targets: upstreams, warnings } = listTargets(config, label, defaults);
+  const models = route.spec.targets.filter(({ model }) => model !== undefined);
+  const targets = [...upstreams, ...models];
+  if (JSON.stringify(targets) === JSON.stringify(route.spec.targets)) return route;
+  const { streamMsMax } = defaults;
+  const ai = resolveAi(config, { streamMsMax, firstModel: targets.length - MODELS });
+  const steps = { ...route.spec.steps, ...(ai && { ai }) };
+  const spec = { ...route.spec, targets, steps };
+  return { ...route, spec, warnings, ...describeTargets(spec) };
+}
+
+/** Services that a route names. */
+export function listServices(config: RouteConfig): string[] {
+  return listUrls(config).flatMap((url) => parseServiceTarget(url)?.name ?? []);
+}
+
+function describeTargets(
+  spec: ResolvedRoute["spec"],
+): Pick<ResolvedRoute, "targetKeys" | "fingerprint"> {
+  return {
+    targetKeys: spec.targets.map(({ url }) => makeTargetKey(url, spec.upstreamTls)),
     fingerprint: createHash("sha256").update(JSON.stringify(spec)).digest("base64url"),
   };
 }
@@ -165,7 +202,7 @@ function listModels(
 ): ResolvedRoute["spec"]["targets"] {
   const { llm_routing: routing, host_header: host } = config;
   if (routing === undefined) return [];
-  const hasTargets = listTargets(config).length > 0;
+  const hasTargets = listUrls(config).length > 0;
   return (["primary", "fallback"] as const).map((name) => {
     const { url, auth = config.upstream_auth } = routing[name];
     const rules = resolveHeaders(config);
@@ -206,12 +243,68 @@ function readPemFile(path: string, read: ReadFile = readAnyFile): string {
   return read(path, PEM_BYTES_MAX).toString("utf8");
 }
 
-function listTargets(config: RouteConfig): { url: string; weight: number }[] {
+function listUrls(config: RouteConfig): readonly string[] {
+  if (config.targets_weighted !== undefined) return config.targets_weighted.map(({ url }) => url);
+  return config.targets ?? (config.target === undefined ? [] : [config.target]);
+}
+
+/** Targets with the addresses of services in their places. A service without an address has none. */
+function listTargets(
+  config: RouteConfig,
+  label: string,
+  defaults: RouteDefaults,
+): { targets: { url: string; weight: number }[]; warnings: string[] } {
   if (config.targets_weighted !== undefined) {
-    return config.targets_weighted.map(({ url, weight }) => ({ url, weight }));
+    return {
+      targets: config.targets_weighted.map(({ url, weight }) => ({ url, weight })),
+      warnings: [],
+    };
   }
-  const urls = config.targets ?? (config.target === undefined ? [] : [config.target]);
-  return urls.map((url) => ({ url, weight: 1 }));
+  const urls = listUrls(config);
+  if (!urls.some(isServiceTarget)) {
+    return { targets: urls.map((url) => ({ url, weight: 1 })), warnings: [] };
+  }
+  const warnings: string[] = [];
+  const found = new Map<string, number>();
+  for (const [index, url] of urls.entries()) {
+    const field = config.targets === undefined ? "target" : `targets[${index}]`;
+    const upstreams = isServiceTarget(url)
+      ? findUpstreams(config, url, { label, field }, defaults)
+      : { allowed: [{ url, weight: 1 }], refused: 0 };
+    const { allowed, refused } = upstreams;
+    if (refused > 0) {
+      warnings.push(
+        `${url} has ${refused} addresses outside of private_networks, which are not used`,
+      );
+    }
+    const sum = allowed.reduce((total, { weight }) => total + weight, 0);
+    for (const { url: upstream, weight } of allowed) {
+      const share = urls.length === 1 ? weight : Math.max(1, Math.round((SHARE * weight) / sum));
+      found.set(upstream, (found.get(upstream) ?? 0) + share);
+    }
+  }
+  return { targets: [...found].map(([url, weight]) => ({ url, weight })), warnings };
+}
+
+// Addresses of discovery are checked like those that users write; workers check names of hosts.
+function findUpstreams(
+  { confined: isConfined }: RouteConfig,
+  url: string,
+  { label, field }: { label: string; field: string },
+  { findService, confinement }: RouteDefaults,
+): { allowed: { url: string; weight: number }[]; refused: number } {
+  if (findService === undefined) {
+    throw refuseField(label, field, url, "requires `discovery`, which is read at startup");
+  }
+  const service = parseServiceTarget(url)!;
+  const all = describeUpstreams(service, findService(service.name));
+  const allowed =
+    isConfined === true
+      ? all.filter(
+          (one) => confinement.findFault({ field, kind: "address", value: one.url }) === undefined,
+        )
+      : all;
+  return { allowed, refused: all.length - allowed.length };
 }
 
 function readUpstreamTls(

@@ -128,7 +128,7 @@ export interface RouteSpec {
   slot: number;
   /** ID of the `route` label in worker metrics, above 0; see {@link import("./metric-block.ts").MetricBlock}. */
   metricsId: number;
-  /** At least one; the sum of weights is above 0. */
+  /** The sum of weights is above 0. Empty for a service without an address, and for routes that answer themselves. */
   targets: TargetSpec[];
   balancer: BalancerKind;
   /** Removes the prefix from the forwarded path. */

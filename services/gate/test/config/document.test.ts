@@ -209,14 +209,15 @@ test("environment and flags win over the file, in this order", () => {
   assert.equal(load(file, { PLATFORM_AUTO_TLS: "false" }).auto_tls, false);
 });
 
-for (const name of ["PLATFORM_DISCOVERY"]) {
-  test(`${name} is refused as not available yet`, () => {
-    assert.match(
-      refuse("{}", { [name]: "true" }),
-      new RegExp(`^environment ${name}: .*not available yet$`),
-    );
-  });
-}
+test("discovery is DNS with a domain, or a URL", () => {
+  for (const text of ["dns+srv://svc.test", "dns+srv://svc.test?server=[::1]:53", "https://x/y"]) {
+    assert.equal(load("{}", { PLATFORM_DISCOVERY: text }).discovery, text);
+  }
+  for (const text of ["true", "consul://a", "dns+srv://a..b", "dns+srv://a?server=ns.test"]) {
+    const fault = refuse("{}", { PLATFORM_DISCOVERY: text });
+    assert.match(fault, /^environment PLATFORM_DISCOVERY: .*expected "dns\+srv:\/\/DOMAIN"/);
+  }
+});
 
 test("both spellings of the guard are one, and its settings require it", () => {
   assert.deepEqual(loadRoute({ enable_prompt_guard: true }).prompt_guard, true);
@@ -308,6 +309,12 @@ const refusedRoutes: [why: string, route: Record<string, unknown>, message: RegE
   ["two kinds of target", { targets: ["http://b"] }, /^targets: .*exactly one of target, targets/],
   ["a target without scheme", { target: "localhost:9000" }, /^target: "localhost:9000" is not/],
   ["another scheme", { target: "ftp://x" }, /^target: "ftp:\/\/x" .*http or https URL/],
+  ["a service without a name", { target: "service://-" }, /^target: .*expected a service such as/],
+  [
+    "a service elsewhere",
+    { mirror: { target: "service://a" } },
+    /^mirror.target: .*only target and targets can name a service/,
+  ],
   ["HTTP/2 upstreams", { target: "h2c://x" }, /^target: .*not available yet/],
   ["credentials in a target", { target: "http://u:p@x" }, /without user name and password/],
   ["a query in a target", { target: "http://x/?a=1" }, /^target: .*no query and no fragment/],

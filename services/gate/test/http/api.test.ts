@@ -110,7 +110,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
     );
   const store = createOverlayFile(getOverlayPath(path));
   const networks = new NetworkLists();
-  const state = buildState(config, await store.read(), buildAll, networks);
+  const state = buildState(config, await store.read(), { buildGlobals: buildAll, networks });
   planner.plan(diffRoutes(new Map(), state.resolved)).commit();
   const lock = new FolderLock(`${path}.state`, false);
   const middleware = new MiddlewareStore({
