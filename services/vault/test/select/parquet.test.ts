@@ -94,6 +94,60 @@ test("values of all types", async () => {
   );
 });
 
+describe("columns of numbers", () => {
+  // Repeated values have a dictionary, distinct ones have none; equal ones are one run.
+  const FORMS = [
+    "(i * 7919 % 1000 - 500)::INTEGER",
+    "(i * 104729 % 70000)::BIGINT",
+    "i * 1000003 - 40000000000",
+    "(i % 3 - 1)::TINYINT",
+    "7::SMALLINT",
+    "(i * 7 % 200000) * 0.25::DOUBLE",
+    "(i % 5)::DOUBLE",
+    "(i * 0.5)::FLOAT",
+    "CASE WHEN i % 1000 = 0 THEN 9007199254740993 + i ELSE i END",
+    "(i % 250)::UTINYINT",
+    "NULL::BIGINT",
+  ];
+  const HOLES = ["true", "i % 3 <> 0", "i < 30000", "i % 1000 = 1"];
+
+  for (const version of ["V1", "V2"]) {
+    test(`are those that DuckDB reads, with nulls in all places, ${version}`, async () => {
+      for (const hole of HOLES) {
+        const columns = FORMS.map((form, at) => `CASE WHEN ${hole} THEN ${form} END AS c${at}`);
+        const query = `SELECT i, ${columns.join(", ")} FROM range(60000) t(i)`;
+        const data = await write(query, `, PARQUET_VERSION ${version}, ROW_GROUP_SIZE 20480`);
+        const names = FORMS.map((_, at) => `c${at}`).join(", ");
+        const where = "i % 97 = 5";
+        const ours = await rows(`SELECT ${names} FROM S3Object WHERE ${where}`, data);
+        const theirs = await duck.runAndReadAll(
+          `SELECT ${names} FROM (${query}) WHERE ${where} ORDER BY i`,
+        );
+        const expected = theirs
+          .getRowObjectsJson()
+          .map((row) =>
+            Object.fromEntries(
+              Object.entries(row).map(([name, value]) => [
+                name,
+                value === null ? null : Number(value),
+              ]),
+            ),
+          );
+        assert.ok(expected.length > 600);
+        assert.deepEqual(ours, expected, hole);
+      }
+    });
+  }
+
+  test("keep the difference between whole doubles and integers", async () => {
+    const data = await write("SELECT 1::DOUBLE AS d, 1::INTEGER AS n FROM range(3)");
+    assert.equal(
+      await ask("SELECT d / 2 AS x, n / 2 AS y FROM S3Object LIMIT 1", { data, input: PARQUET }),
+      '{"x":0.5,"y":0}\n',
+    );
+  });
+});
+
 test("rows of several row groups keep their order, and LIMIT ends the reading", async () => {
   const data = await write(NUMBERS, ", ROW_GROUP_SIZE 5000");
   assert.deepEqual(

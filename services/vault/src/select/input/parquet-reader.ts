@@ -20,6 +20,8 @@ import { SelectError } from "../language/fault.ts";
 import type { ColumnReference, PathStep } from "../language/syntax.ts";
 import type { Value } from "../language/value.ts";
 import { decodeHadoopLz4, decodeLz4 } from "./lz4.ts";
+import { unreadable } from "./parquet-fault.ts";
+import { decodeNumbers, isNumberColumn, type NumberColumn } from "./parquet-numbers.ts";
 import { chooseWrapper, PARQUET_PARSERS, wrapNested } from "./parquet-value.ts";
 import { matchesName, readPosition, type RowFields, type RowReader } from "./row-reader.ts";
 
@@ -51,6 +53,8 @@ export interface ParquetReaderOptions {
 interface BoundColumn {
   readonly tree: SchemaTree;
   data: DecodedArray | undefined;
+  /** In place of `data` for numbers of the batch. */
+  numbers: NumberColumn | undefined;
 }
 
 export class ParquetReader implements RowReader {
@@ -115,8 +119,12 @@ export class ParquetReader implements RowReader {
       const left = this.#groupRows - this.#decoded;
       const rows = isFlat ? Math.min(left, rowsMax) : left;
       const rowStart = this.#groupStart + this.#decoded;
-      for (const column of this.#bound.values()) column.data = undefined;
+      for (const column of this.#bound.values()) {
+        column.data = undefined;
+        column.numbers = rows === this.#groupRows ? this.#decodeNumbers(column) : undefined;
+      }
       for (const [name, column] of this.#bound) {
+        if (column.numbers !== undefined) continue;
         column.data = await this.#scan!.readColumn({
           column: name,
           rowStart,
@@ -137,11 +145,8 @@ export class ParquetReader implements RowReader {
       throw new SelectError("InvalidKeyPath", undefined, column.place);
     }
     const bound = this.#bind(this.#findColumn(first, column));
-    if (rest.length === 0) {
-      const wrap = chooseWrapper(bound.tree);
-      return () => wrap(bound.data![this.#row]);
-    }
-    return () => wrapPart(bound.data![this.#row], rest);
+    if (rest.length > 0) return () => wrapPart(this.#readPlain(bound), rest);
+    return this.#bindWhole(bound);
   }
 
   bindCell(path: readonly PathStep[], column: ColumnReference): Getter {
@@ -150,15 +155,42 @@ export class ParquetReader implements RowReader {
 
   bindFields(): () => RowFields {
     const names = this.#columns.map(({ element }) => element.name);
-    const wrapped = this.#columns.map((tree) => [this.#bind(tree), chooseWrapper(tree)] as const);
-    return () => ({
-      names,
-      cells: wrapped.map(([bound, wrap]) => wrap(bound.data![this.#row])),
-    });
+    const cells = this.#columns.map((tree) => this.#bindWhole(this.#bind(tree)));
+    return () => ({ names, cells: cells.map((read) => read()) });
   }
 
   readObjectText(): undefined {
     return undefined;
+  }
+
+  #bindWhole(bound: BoundColumn): Getter {
+    const wrap = chooseWrapper(bound.tree);
+    const { type } = bound.tree.element;
+    if (type !== "INT32" && type !== "INT64") return () => wrap(this.#readPlain(bound));
+    return () => {
+      const { numbers } = bound;
+      if (numbers === undefined) return wrap(bound.data![this.#row]);
+      const isNull = numbers.nulls !== undefined && numbers.nulls[this.#row] === 1;
+      return isNull ? null : numbers.values[this.#row]!;
+    };
+  }
+
+  #readPlain({ data, numbers }: BoundColumn): unknown {
+    if (numbers === undefined) return data![this.#row];
+    return numbers.nulls?.[this.#row] === 1 ? null : numbers.values[this.#row];
+  }
+
+  // Undefined for columns of other values, and if the values need the general decoder.
+  #decodeNumbers({ tree: { element } }: BoundColumn): NumberColumn | undefined {
+    if (!isNumberColumn(element)) return undefined;
+    const metas = this.#metadata.row_groups[this.#group]!.columns.flatMap(({ meta_data: meta }) =>
+      meta?.path_in_schema.length === 1 && meta.path_in_schema[0] === element.name ? [meta] : [],
+    );
+    const [meta] = metas;
+    if (meta === undefined || metas.length > 1) return undefined;
+    const bytes = this.#file.find(locateChunk(meta)[0]);
+    if (bytes === undefined || Number(meta.num_values) !== this.#groupRows) return undefined;
+    return decodeNumbers({ bytes, meta, element, compressors: COMPRESSORS });
   }
 
   #findColumn(step: Extract<PathStep, { kind: "name" }>, { place }: ColumnReference): SchemaTree {
@@ -173,7 +205,7 @@ export class ParquetReader implements RowReader {
 
   #bind(tree: SchemaTree): BoundColumn {
     const { name } = tree.element;
-    const known = this.#bound.get(name) ?? { tree, data: undefined };
+    const known = this.#bound.get(name) ?? { tree, data: undefined, numbers: undefined };
     this.#bound.set(name, known);
     return known;
   }
@@ -253,6 +285,11 @@ class ChunkFile implements AsyncBuffer {
   add(start: number, bytes: Buffer): void {
     this.#chunks.push({ start, bytes });
     this.heldBytes += bytes.length;
+  }
+
+  /** The chunk that begins here. */
+  find(start: number): Buffer | undefined {
+    return this.#chunks.find((one) => one.start === start)?.bytes;
   }
 
   // A range may cover several chunks; the bytes between them are not used.
@@ -353,9 +390,4 @@ async function explain<Result>(work: () => Promise<Result>): Promise<Result> {
       error instanceof Error && /^(?:parquet|thrift|snappy|invalid|missing)/.test(error.message);
     throw unreadable(isOwn ? error.message : "its structure is damaged", error);
   }
-}
-
-function unreadable(reason: string, cause?: unknown): SelectError {
-  const message = `The Parquet file could not be parsed: ${reason}.`;
-  return new SelectError("ParquetParsingError", message, undefined, { cause });
 }
