@@ -1,6 +1,6 @@
 // The pages "Messaging", "MQTT", "STOMP" and "Object storage": their commands run as they are, but for ports and folder.
 import assert from "node:assert/strict";
-import { copyFileSync, readFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -24,7 +24,11 @@ let ports: [fixed: string, actual: string][];
 
 before(async () => {
   if (skip !== false) return;
-  up = run(["up", "--json", "--data", join(folder, "data"), ...anyPort]);
+  const backups = join(folder, "backups");
+  mkdirSync(backups);
+  up = run(["up", "--json", "--data", join(folder, "data"), ...anyPort], {
+    PLATFORM_VAULT_BACKUP_DIR: backups,
+  });
   const started = await up.waitFor(findStarted);
   const portOf = (service: string, listener: string): string =>
     String(find(started, service).listeners.find(({ name }) => name === listener)!.port);
@@ -133,7 +137,9 @@ test("jobs: a copy, and a bucket as it was", { skip }, async () => {
   assert.match(out, /"state": "completed"/);
   assert.match(out, /^\S+ +rewind +completed +3 +0 /m);
   const listed = out.match(/ [123]\.txt$/gm) ?? [];
-  assert.equal(listed.length, 6, out);
+  assert.equal(listed.length, 9, out);
+  assert.match(out, /"operation": "restore"/);
+  assert.match(out, /"items":\[\{"id":"\d{8}T\d{9}Z-/);
 });
 
 test("object storage: objects, links, versions, lifecycle and quota", { skip }, async () => {

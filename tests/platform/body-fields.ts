@@ -35,6 +35,7 @@ export const BODY_FIELDS: Readonly<Record<string, BodyFields>> = {
   vault: {
     named: {
       webhook: "address: event_networks",
+      "repository.path": "file: below backup_dir, after links are resolved",
       "stomp.url": "address: event_networks",
       "subscriptions[].webhook": "address: event_networks",
       "subscriptions[].stomp.url": "address: event_networks",
@@ -52,13 +53,13 @@ export const BODY_FIELDS: Readonly<Record<string, BodyFields>> = {
       Rules[].Filter.And.Prefix Rules[].Filter.And.Tags[].Key Rules[].Filter.And.Tags[].Value
       Rules[].Filter.Prefix Rules[].Filter.Tag.Key Rules[].Filter.Tag.Value Rules[].ID Rules[].Prefix
       Rules[].Status Status TagSet[].Key TagSet[].Value access_key bucket content_type description
-      events[] expires_at filter.prefix filter.suffix id key metadata.* name namespaces[] objects[].key
+       as.* buckets[] events[] expires_at filter.prefix filter.suffix id key metadata.* name namespaces[] objects[].key
       objects[].version parts[].etag password secret_key source_bucket source_key source_version
       stomp.destination stomp.password stomp.user subscriptions[].bucket subscriptions[].events[]
       subscriptions[].filter.prefix subscriptions[].filter.suffix subscriptions[].id
       filter.created_after filter.created_before
       filter.storage_class filter.tags.* keys[] manifest.bucket manifest.key modules[] point prefix
-      report.bucket report.prefix rule tags.* target_bucket target_prefix
+      snapshot report.bucket report.prefix rule tags.* target_bucket target_prefix
       subscriptions[].stomp.destination subscriptions[].stomp.password subscriptions[].stomp.user
       tags[].key tags[].value token until user username version
     `),

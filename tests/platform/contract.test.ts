@@ -1,8 +1,11 @@
 // The contract of the services: the committed documents are those of the running services, and each GET answers as its
 // document says.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { waitFor } from "@platform/testing/wait";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { CONTRACT_SERVICES, formatContract, type OpenApiDocument } from "../../tools/contract.ts";
 import { ADMIN, BUCKET, Platform } from "../identity/platform.ts";
@@ -72,6 +75,7 @@ const FAILING: Readonly<Record<string, number>> = {
 /** Pages of browsers, whose refusals are pages as well. */
 const PAGES = new Set(["gate /_platform/oidc/callback", "notify /unsubscribe/{token}"]);
 
+const backups = mkdtempSync(join(tmpdir(), "contract-backups-"));
 let platform: Platform;
 let documents: Record<Service, OpenApiDocument>;
 const compilers = new Map<Service, Ajv2020>();
@@ -79,7 +83,10 @@ let examples: Record<string, Example>;
 
 before(async () => {
   platform = await Platform.start({
-    environment: { PLATFORM_NOTIFY_ALLOW_PRIVATE_TARGETS: "true" },
+    environment: {
+      PLATFORM_NOTIFY_ALLOW_PRIVATE_TARGETS: "true",
+      PLATFORM_VAULT_BACKUP_DIR: backups,
+    },
   });
   documents = Object.fromEntries(
     await Promise.all(
@@ -91,7 +98,10 @@ before(async () => {
   );
   examples = await createExamples();
 });
-after(() => platform.stop());
+after(async () => {
+  await platform.stop();
+  rmSync(backups, { recursive: true, force: true });
+});
 
 function urlOf(service: Service): URL {
   return service === "vault" ? platform.vaultAdmin : platform[service];
@@ -263,6 +273,7 @@ async function createStorageExamples(): Promise<Record<string, Example>> {
     "content-type": "application/json",
   });
   const ofJob = { params: { id: (JSON.parse(started) as { job_id: string }).job_id } };
+  await backUp();
   const ofBucket = { params: { bucket: BUCKET, key: OBJECT, upload: upload.upload_id } };
   const ofLocked = { params: { bucket: "locked" }, query: { key: OBJECT } };
   return {
@@ -278,10 +289,21 @@ async function createStorageExamples(): Promise<Record<string, Example>> {
     "vault /admin/modules/{name}": { params: { name: "empty" } },
     "vault /admin/batch/{id}": ofJob,
     "vault /admin/batch/{id}/failures": ofJob,
+    "vault /admin/backup/snapshots": { query: { path: "contract" } },
     "vault /api/v1/users/{name}": { params: { name: "ada" } },
     "vault /api/v1/roles/{name}": { params: { name: "reader" } },
     "vault /api/v1/events/subscriptions": { query: { bucket: BUCKET } },
   };
+}
+
+async function backUp(): Promise<void> {
+  await platform.storage("POST", "/admin/backup", '{"repository":{"path":"contract"}}', {
+    "content-type": "application/json",
+  });
+  await waitFor(async () => {
+    const { body } = await get("vault", "/admin/backup/snapshots?path=contract");
+    return (body as { items?: unknown[] }).items?.length === 1;
+  }, "a snapshot in the repository");
 }
 
 async function createOtherExamples(): Promise<Record<string, Example>> {

@@ -310,6 +310,14 @@ const KEYS = {
     description: "Objects per second of a batch job that names no rate; 0 is no limit.",
     unit: "objects/s",
   }),
+  backup_dir: key(z.string().min(1).max(4_096).optional(), {
+    description:
+      "Folder of backup repositories, into which jobs back up and from which they restore. Without it, they are refused.",
+  }),
+  backup_passphrase_file: key(z.string().min(1).max(4_096).optional(), {
+    description: "File with a passphrase, with which repositories are encrypted.",
+    secret: false,
+  }),
   enable_audit: key(z.boolean().default(true), {
     description: "Writes an access log to the bucket system-access-logs.",
   }),
@@ -349,11 +357,29 @@ export const vaultDefinition = defineConfig({
         }),
       },
     },
+    backup: {
+      summary:
+        "Add a snapshot of a stopped store to a repository, a folder that is created if it is missing. Only what the repository does not have is stored. A running store is backed up with POST /admin/backup.",
+      arguments: ["folder"],
+      options: { passphrase_file: createRestoreKeys().passphrase_file },
+    },
     restore: {
       summary:
-        "Verify a backup and restore it to the configured data folder, which must be missing or empty.",
+        "Verify a backup, or the last snapshot of a repository, and restore it to the configured data folder, which must be missing or empty.",
       arguments: ["folder"],
-      options: createRestoreKeys(),
+      options: {
+        ...createRestoreKeys(),
+        snapshot: key(z.string().min(1).max(64).optional(), {
+          description: "Id of a snapshot of a repository. Default: the last one.",
+          env: [],
+        }),
+      },
+    },
+    "repository check": {
+      summary:
+        "Read every file of a repository, verify it, and list its snapshots. Exits with 1 if anything is damaged or missing.",
+      arguments: ["folder"],
+      options: { passphrase_file: createRestoreKeys().passphrase_file },
     },
   },
   file: { flag: "config", env: ["PLATFORM_VAULT_CONFIG"], default: "config.json" },

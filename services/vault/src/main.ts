@@ -31,13 +31,23 @@ export async function main(): Promise<void> {
       const { runFsck } = await import("./fsck/command.ts");
       return await runFsck(config, options.repair);
     },
+    backup: async ({ config, options, positionals: [folder = ""] }) => {
+      const { backUpStopped } = await import("./fsck/repository.ts");
+      return await backUpStopped(config, { folder, ...options }, printLine);
+    },
     restore: async ({ config, options, positionals: [folder = ""] }) => {
       const { restoreStore } = await import("./fsck/restore-backup.ts");
-      return await restoreStore(config, { folder, ...options }, (line) => {
-        process.stdout.write(`${line}\n`);
-      });
+      return await restoreStore(config, { folder, ...options }, printLine);
+    },
+    "repository check": async ({ options, positionals: [folder = ""] }) => {
+      const { checkFolder } = await import("./fsck/repository.ts");
+      return await checkFolder({ folder, ...options }, printLine);
     },
   });
+}
+
+function printLine(line: string): void {
+  process.stdout.write(`${line}\n`);
 }
 
 if (import.meta.main) await main();

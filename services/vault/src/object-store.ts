@@ -19,6 +19,7 @@ import { Maintenance, type MaintenanceOptions } from "./upkeep/maintenance.ts";
 import type { QuarantineTotals } from "./blob/quarantine.ts";
 import type { BucketCatalogue } from "./store/bucket-catalogue.ts";
 import { CopyService } from "./store/copy-service.ts";
+import { ImportService } from "./store/import-service.ts";
 import { JobService } from "./store/job-service.ts";
 import { MultipartService } from "./store/multipart-service.ts";
 import { ObjectService, type ServiceEnvironment } from "./store/object-service.ts";
@@ -90,6 +91,7 @@ export class Store {
   readonly maintenance: Maintenance;
   readonly tasks: TaskQueue;
   readonly jobs: JobService;
+  readonly imports: ImportService;
   readonly #env: ServiceEnvironment;
   readonly #outbox: StoredOutbox;
   readonly #monitor: DriveMonitor | undefined;
@@ -125,6 +127,7 @@ export class Store {
     this.maintenance = new Maintenance(environment, index, maintenance, monitor);
     this.maintenance.start();
     this.jobs = new JobService(environment, index);
+    this.imports = new ImportService(environment);
     this.tasks = new TaskQueue({ ...environment, index, log: maintenance.log });
     this.#handleTasks(embedder);
   }

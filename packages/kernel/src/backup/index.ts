@@ -17,3 +17,10 @@ export {
 } from "./snapshot.ts";
 export { encodeTarHead, padTar, readTar, TAR_END } from "./tar.ts";
 export { writeBackup, type BackupTarget } from "./write.ts";
+export { checkRepository, requireWholeSnapshot } from "./repository/check.ts";
+export { type FileEntry, HEAD_NAME } from "./repository/format.ts";
+export { type KeepRule, pruneRepository } from "./repository/prune.ts";
+export { Repository, type RepositoryOptions, type SavedSnapshot } from "./repository/repository.ts";
+export { requireOpen, restoreFile, restoreSnapshot } from "./repository/restore.ts";
+export { FolderStorage, type RepositoryStorage } from "./repository/storage.ts";
+export { writeSnapshot } from "./repository/write.ts";

@@ -67,46 +67,64 @@ export async function verifyBackup(options: VerifyOptions): Promise<BackupManife
   return manifest;
 }
 
+/** A restore into a folder that is renamed when it is complete. */
+export interface StagedRestore extends Pick<RestoreOptions, "target" | "check" | "elsewhere"> {
+  /** The bytes of the files whose paths are counted. */
+  measure: (isCounted: (path: string) => boolean) => number | Promise<number>;
+}
+
 /**
- * Restores a backup. All files are verified before anything is written. Then each is copied, and verified again, to a
- * folder next to the target (`<name>.restoring-…`), `check` runs, and the folder is renamed to the target. A failed
- * restore removes the folder; a killed one leaves it. Folders of `elsewhere` are staged inside their own targets.
+ * Restores files into a new folder, and into new folders elsewhere. `fill` writes them where `prepare` says; then `check`
+ * runs, and the folders get their names. If it fails, the folders are removed.
  */
-export async function restoreBackup(options: RestoreOptions): Promise<BackupManifest> {
+export async function restoreStaged(
+  options: StagedRestore,
+  fill: (prepare: (path: string) => Promise<string>) => Promise<void>,
+): Promise<void> {
   const target = resolve(options.target);
-  const { elsewhere = [] } = options;
-  const { manifest, key } = await readManifest(options);
-  if (manifest.encryption !== undefined && key === undefined) {
-    throw new BackupError(`${options.folder} is encrypted: a passphrase is required`);
-  }
+  const { elsewhere = [], measure } = options;
   await requireVacant(target);
-  await requireRoom(
-    dirname(target),
-    sumBytes(manifest, (path) => !isElsewhere(path, elsewhere)),
-  );
+  await requireRoom(dirname(target), await measure((path) => !isElsewhere(path, elsewhere)));
   for (const place of elsewhere) {
-    await requireRoom(
-      place.target,
-      sumBytes(manifest, (path) => isBelow(path, place)),
-    );
+    await requireRoom(place.target, await measure((path) => isBelow(path, place)));
   }
-  await verifyFiles(options, manifest);
   const restoring = await mkdtemp(join(dirname(target), `${basename(target)}.restoring-`));
   const placed = await StagedFolders.create(elsewhere).catch(async (error: unknown) => {
     await rm(restoring, { recursive: true, force: true });
     throw error;
   });
   try {
-    await copyFiles(options, manifest, key, restoring, placed);
+    const tree = new FolderTree(restoring);
+    await fill(async (path) => (await placed.prepare(path)) ?? (await tree.prepare(path)));
+    await tree.sync();
+    await placed.sync();
     await options.check?.(restoring);
     await placed.publish();
     await moveInto(restoring, target);
-    return manifest;
   } catch (error) {
     await rm(restoring, { recursive: true, force: true });
     await placed.remove();
     throw error;
   }
+}
+
+/**
+ * Restores a backup. All files are verified before anything is written. Then each is copied, and verified again, to a
+ * folder next to the target (`<name>.restoring-…`), `check` runs, and the folder is renamed to the target. A failed
+ * restore removes the folder; a killed one leaves it. Folders of `elsewhere` are staged inside their own targets.
+ */
+export async function restoreBackup(options: RestoreOptions): Promise<BackupManifest> {
+  const { manifest, key } = await readManifest(options);
+  if (manifest.encryption !== undefined && key === undefined) {
+    throw new BackupError(`${options.folder} is encrypted: a passphrase is required`);
+  }
+  await requireVacant(resolve(options.target));
+  await verifyFiles(options, manifest);
+  const measure = (isCounted: (path: string) => boolean): number => sumBytes(manifest, isCounted);
+  await restoreStaged({ ...options, measure }, (prepare) =>
+    copyFiles(options, manifest, key, prepare),
+  );
+  return manifest;
 }
 
 /** Rejects with BackupError unless a folder is missing or empty. */
@@ -129,21 +147,17 @@ async function copyFiles(
   options: RestoreOptions,
   manifest: BackupManifest,
   key: BackupKey | undefined,
-  restoring: string,
-  placed: StagedFolders,
+  prepare: (path: string) => Promise<string>,
 ): Promise<void> {
   const { folder } = options;
-  const tree = new FolderTree(restoring);
   const problems: string[] = [];
   await readFiles(manifest, problems, options, "restoring", async (file, count) => {
-    const full = (await placed.prepare(file.path)) ?? (await tree.prepare(file.path));
+    const full = await prepare(file.path);
     const source = join(folder, DATA_FOLDER, file.path);
     const decrypt = key && ((contents: AsyncIterable<Buffer>) => key.decrypt(file.path, contents));
     return copyFile(source, full, file.size + 1, count, decrypt);
   });
   requireWhole(folder, problems);
-  await tree.sync();
-  await placed.sync();
 }
 
 async function readManifest(
@@ -250,7 +264,8 @@ async function findExtraFiles(
   return problems;
 }
 
-function requireWhole(folder: string, problems: readonly string[]): void {
+/** Throws a BackupError that lists problems, if there are any. */
+export function requireWhole(folder: string, problems: readonly string[]): void {
   if (problems.length === 0) return;
   const named = problems.slice(0, PROBLEMS_NAMED_MAX);
   const more = problems.length - named.length;

@@ -8,6 +8,10 @@ import type { BackupManifest } from "./manifest.ts";
 export interface SnapshotFile {
   path: string;
   bytes: number;
+  /** At the same path, files of two snapshots with the same stamp are the same: a repository does not read them again. */
+  stamp?: string;
+  /** The file changes in pages of so many bytes, such as a database: a repository stores the changed ones. */
+  pageBytes?: number;
   /** Reads exactly `bytes` bytes, in pieces that are valid until the next one is requested. */
   read: () => AsyncIterable<Uint8Array>;
 }

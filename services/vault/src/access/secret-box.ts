@@ -47,6 +47,12 @@ export class SecretBox {
   }
 }
 
+/** Identifies the store of a master key in its backups, without revealing the key. */
+export function identifyStore(masterKey: Buffer): string {
+  const bytes = hkdfSync("sha256", masterKey, "", "platform-vault store id", 16);
+  return Buffer.from(bytes).toString("hex");
+}
+
 /**
  * The master key of a data directory: 32 random bytes in a file with mode 0600, created on the first start. With
  * `isNeeded`, a missing key is an error, because existing objects need it.

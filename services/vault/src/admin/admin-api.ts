@@ -27,6 +27,8 @@ import { createJobRoutes } from "./job-routes.ts";
 import { createScrubRoutes } from "./scrub-routes.ts";
 import type { JobEngine } from "../job/job-engine.ts";
 import type { InnerOperations } from "../s3/inner-operations.ts";
+import type { BackupParts } from "../backup/other-run.ts";
+import { createBackupRoutes } from "./backup-routes.ts";
 import { createBatchJobRoutes } from "./batch-job-routes.ts";
 import type { ModuleRegistry } from "../guest/module-registry.ts";
 import { createModuleRoutes } from "./module-routes.ts";
@@ -50,14 +52,13 @@ export interface AdminOptions {
   delivery: Pick<Delivery, "describe" | "test">;
   modules: ModuleRegistry;
   jobs: JobEngine;
+  backups: BackupParts;
   /** Operations for the requests of jobs. */
   inner: InnerOperations;
   startedMs: number;
 }
 
 const NOT_YET: readonly (readonly ["GET" | "POST", string, string])[] = [
-  ["POST", "/admin/backup", "Back up"],
-  ["POST", "/admin/backup/restore", "Restore a backup"],
   ["POST", "/admin/federation", "Add a federation rule"],
   ["GET", "/admin/federation", "List federation rules"],
 ];
@@ -100,6 +101,12 @@ function createAdminRoutes(options: AdminOptions): ApiRoute[] {
     ...createJobRoutes(api.store),
     ...createTaskRoutes(api.store),
     ...createModuleRoutes(options.modules),
+    ...createBackupRoutes({
+      store: api.store,
+      engine: options.jobs,
+      backups: options.backups,
+      console: options.operations,
+    }),
     ...createUsageRoutes(api.store),
     ...createUserRoutes(directory),
     ...createRoleRoutes(directory),

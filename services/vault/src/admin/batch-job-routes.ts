@@ -37,6 +37,7 @@ const jobAnswer = z.object({
   started_at: time,
   ended_at: time,
   reason: z.string().nullable(),
+  snapshot: z.string().nullable().describe("Of a backup: the snapshot that it has made."),
   report: z.object({ bucket: z.string(), key: z.string() }).nullable(),
 });
 const failure = z.object({
@@ -200,8 +201,9 @@ function createRemovalRoute(options: BatchJobOptions): ApiRoute {
   });
 }
 
-function toRequester(
-  { console: operations }: BatchJobOptions,
+/** The sender of a request, as jobs keep it. */
+export function toRequester(
+  { console: operations }: Pick<BatchJobOptions, "console">,
   request: SentRequest,
 ): StoredRequester {
   const { callers, clientAddress: address, secure } = operations.describeSender(request);
@@ -224,7 +226,8 @@ function requireJob(options: BatchJobOptions, request: SentRequest, id: string):
 }
 
 function showJob(job: JobRow): z.input<typeof jobAnswer> {
-  const { matched, done, failed, bytes, rate, samples, startedMs, reason, report } = job.progress;
+  const { matched, done, failed, bytes, rate, samples, startedMs } = job.progress;
+  const { reason, snapshot, report } = job.progress;
   return {
     job_id: job.id,
     operation: job.operation,
@@ -237,6 +240,7 @@ function showJob(job: JobRow): z.input<typeof jobAnswer> {
     started_at: showTime(startedMs),
     ended_at: showTime(job.endedMs),
     reason: reason ?? null,
+    snapshot: snapshot ?? null,
     report: report ?? null,
   };
 }

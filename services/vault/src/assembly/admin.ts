@@ -23,7 +23,7 @@ export async function openAdmin(
   { store, directory, masterKey }: Storage,
   { delivery }: EventDelivery,
   callers: Callers,
-  { api, ids, port, onOperation, modules, jobs, operations: inner }: Objects,
+  { api, ids, port, onOperation, modules, jobs, backups, operations: inner }: Objects,
 ): Promise<void> {
   const isTls = service.certificates !== undefined;
   const access = createAdminAccess({
@@ -56,6 +56,7 @@ export async function openAdmin(
     delivery,
     modules,
     jobs,
+    backups,
     inner,
     startedMs,
   });

@@ -10,6 +10,7 @@ import { TenantBudgets } from "../access/budget.ts";
 import { toAuditEntry, toCallEntry } from "../admin/audit-entry.ts";
 import { AuditLog } from "../audit/audit-log.ts";
 import { hasDefaultCredentials, type VaultConfig } from "../config.ts";
+import type { BackupParts } from "../backup/other-run.ts";
 import type { JobEngine } from "../job/job-engine.ts";
 import type { ModuleRegistry } from "../guest/module-registry.ts";
 import type { LogOutput } from "../log/log-output.ts";
@@ -28,7 +29,7 @@ import { TimestampFormatter } from "../s3/wire/timestamp.ts";
 import type { Callers } from "./callers.ts";
 import { openAskEndpoint, openMetadataQuestions, openVectorQuestions } from "./search.ts";
 import { openGuests, startTriggers } from "./guests.ts";
-import { openJobs } from "./jobs.ts";
+import { openBackups, openJobs } from "./jobs.ts";
 import { openSelect } from "./select.ts";
 import type { EventDelivery } from "./delivery.ts";
 import type { Storage } from "./storage.ts";
@@ -49,6 +50,7 @@ export interface Objects {
   readonly onOperation: InnerOperationsOptions["onFinished"];
   readonly modules: ModuleRegistry;
   readonly jobs: JobEngine;
+  readonly backups: BackupParts;
   readonly operations: InnerOperations;
 }
 
@@ -71,7 +73,8 @@ export async function openObjects(
   const { clock, log } = service;
   const { store, account, directory } = storage;
   const guests = await openGuests(config, service, storage);
-  const jobs = openJobs(config, service, storage);
+  const backups = openBackups(config, service, storage);
+  const jobs = openJobs(config, service, storage, backups);
   const { tenant_rate: ratePerSecond, tenant_burst: burst } = config;
   const api: ObjectApi = {
     store,
@@ -112,7 +115,7 @@ export async function openObjects(
   const operations = new InnerOperations({ api, ids, onFinished: onOperation });
   startTriggers(service, storage, guests, operations);
   jobs.start(operations);
-  return { api, ids, port, onOperation, modules: guests.modules, jobs, operations };
+  return { api, ids, port, onOperation, modules: guests.modules, jobs, backups, operations };
 }
 
 function drainServer({ lifecycle }: Service, server: Server, engine: Engine): void {

@@ -1,10 +1,11 @@
 // The store, its keys, and the users and keys that may use it.
-import { createHash, hkdfSync } from "node:crypto";
+import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Service } from "@platform/chassis";
 import type { Account } from "../access/authorizer.ts";
 import { Directory } from "../access/directory.ts";
+import { createKeyProvider } from "../access/key-provider.ts";
 import { loadMasterKey, SecretBox } from "../access/secret-box.ts";
 import { isDrive } from "../blob/drive/identity.ts";
 import type { KeyProvider } from "../blob/encryption.ts";
@@ -21,6 +22,7 @@ export interface Storage {
   readonly store: Store;
   readonly directory: Directory;
   readonly masterKey: Buffer;
+  readonly keys: KeyProvider;
   readonly account: Account;
   /** Owner of all buckets. */
   readonly owner: Owner;
@@ -54,7 +56,7 @@ export async function openStorage(config: VaultConfig, service: Service): Promis
   const account = createAccount();
   const owner = { id: account.canonicalId, displayName: account.displayName };
   await makeDefaultBuckets(config, store, owner);
-  return { store, directory, masterKey, account, owner };
+  return { store, directory, masterKey, keys, account, owner };
 }
 
 // All users belong to one account, which owns every bucket. Its ids do not depend on the keys.
@@ -64,12 +66,6 @@ function createAccount(): Account {
     displayName: "platform",
     accountId: "000000000001",
   };
-}
-
-function createKeyProvider(masterKey: Buffer): KeyProvider {
-  const key = Buffer.from(hkdfSync("sha256", masterKey, "", "platform-vault objects", 32));
-  const id = createHash("sha256").update(key).digest("hex").slice(0, 16);
-  return { current: () => ({ id, key }), find: (wanted) => (wanted === id ? key : undefined) };
 }
 
 async function makeDefaultBuckets(config: VaultConfig, store: Store, owner: Owner): Promise<void> {

@@ -65,7 +65,7 @@ export function createBlobKey(
 /** The key of a stored blob. */
 export function openBlobKey(
   cipher: BlobCipher,
-  keys: KeyProvider | undefined,
+  keys: Pick<KeyProvider, "find"> | undefined,
   blob: BlobId,
   customerKey: Buffer | undefined,
 ): Buffer {
@@ -81,6 +81,25 @@ export function openBlobKey(
     );
   }
   return unwrapKey(kek, cipher.wrapped, blob);
+}
+
+/** The cipher of a copy of stored bytes under another id: the same key, wrapped by the current key of `to`. */
+export function rewrapCipher(
+  cipher: BlobCipher,
+  { from, to }: { from: Pick<KeyProvider, "find">; to: KeyProvider | undefined },
+  blob: BlobId,
+  copy: BlobId,
+): BlobCipher {
+  if (cipher.type === "SSE-C") return cipher;
+  const key = openBlobKey(cipher, from, blob, undefined);
+  if (to === undefined) {
+    throw new StoreError(
+      "InvalidRequest",
+      "Server-side encryption is not configured: the key is missing",
+    );
+  }
+  const kek = to.current();
+  return { type: "SSE-S3", kek: kek.id, wrapped: wrapKey(kek.key, key, copy) };
 }
 
 /** Checks that the customer's key is present and correct, against the stored encryption of an object or an upload. */

@@ -8,12 +8,15 @@ import {
   readPassphrase,
   restoreBackup,
   verifyBackup,
-  type BackupManifest,
+  requireOpen,
+  requireWholeSnapshot,
+  restoreSnapshot,
 } from "@platform/kernel/backup";
 import { isEmptyDrive, REPLACEMENT_MARK } from "../blob/drive/identity.ts";
 import type { VaultConfig } from "../config.ts";
 import { inspectIndex } from "../index/inspect.ts";
 import { FORMAT_VERSION } from "../index/schema.ts";
+import { isRepository, openFolder } from "./repository.ts";
 import { nameDriveFolder, type DrivesMark } from "../upkeep/store-snapshot.ts";
 
 const INDEX_NAME = "index.sqlite";
@@ -24,18 +27,30 @@ export interface RestoreStoreOptions {
   passphrase_file?: string | undefined;
   /** Only verifies the backup. */
   dry_run: boolean;
+  /** Id of a snapshot, if the folder is a repository. Default: the last one. */
+  snapshot?: string | undefined;
 }
 
 /**
- * Restores a backup to the configured data folder, which must be missing or empty, and to the configured drives, which
- * must be as many as those of the backup, and empty.
+ * Restores a backup, or a snapshot of a repository, to the configured data folder, which must be missing or empty, and to
+ * the configured drives, which must be as many as those of the backup, and empty.
  */
 export async function restoreStore(
   config: Pick<VaultConfig, "data_dir" | "drives" | "drive_parity">,
   options: RestoreStoreOptions,
   print: (line: string) => void,
 ): Promise<void> {
-  const { folder, passphrase_file: file } = options;
+  if (isRepository(options.folder)) await restoreFromRepository(config, options, print);
+  else await restoreFolder(config, options, print);
+}
+
+async function restoreFolder(
+  config: Pick<VaultConfig, "data_dir" | "drives" | "drive_parity">,
+  options: RestoreStoreOptions,
+  print: (line: string) => void,
+): Promise<void> {
+  const { folder, passphrase_file: file, snapshot } = options;
+  if (snapshot !== undefined) throw new BackupError(`${folder} is not a repository`);
   const source = {
     folder,
     service: "vault",
@@ -48,16 +63,51 @@ export async function restoreStore(
     print(`${folder}: intact, ${files.length} files of ${created_at}.`);
     return;
   }
-  const several = readDrivesMark(await loadManifest(folder));
+  const several = readDrivesMark((await loadManifest(folder)).mark);
+  await restoreWith(config, several, print, async (target) => {
+    const { files, created_at } = await restoreBackup({ ...source, ...target });
+    return `${files.length} files of the backup of ${created_at}`;
+  });
+}
+
+async function restoreFromRepository(
+  config: Pick<VaultConfig, "data_dir" | "drives" | "drive_parity">,
+  options: RestoreStoreOptions,
+  print: (line: string) => void,
+): Promise<void> {
+  const repository = await openFolder(options);
+  const snapshot = await repository.load(options.snapshot);
+  const { files, point } = snapshot.mark;
+  const onProgress = createProgressPrinter(print);
+  if (options.dry_run) {
+    await requireWholeSnapshot(repository, { onProgress }, snapshot);
+    print(`${options.folder}: snapshot ${snapshot.id} is intact, ${files} files.`);
+    return;
+  }
+  requireOpen(repository);
+  await restoreWith(config, readDrivesMark(point), print, async (target) => {
+    await restoreSnapshot(repository, snapshot, { ...target, onProgress });
+    return `${files} files of the snapshot ${snapshot.id}`;
+  });
+}
+
+/** Options of a restore that say where its files go. */
+type Target = Required<Pick<Parameters<typeof restoreBackup>[0], "target" | "check" | "elsewhere">>;
+
+async function restoreWith(
+  config: Pick<VaultConfig, "data_dir" | "drives" | "drive_parity">,
+  several: DrivesMark | undefined,
+  print: (line: string) => void,
+  restore: (target: Target) => Promise<string>,
+): Promise<void> {
   requireDrives(config, several);
   await mkdir(dirname(resolve(config.data_dir)), { recursive: true, mode: 0o700 });
   let index = "";
-  const { files, created_at } = await restoreBackup({
-    ...source,
+  const restored = await restore({
     target: config.data_dir,
-    check: (restored) => {
+    check: (folder) => {
       print("checking the index");
-      index = join(restored, INDEX_NAME);
+      index = join(folder, INDEX_NAME);
       return checkIndex(index);
     },
     elsewhere: (several?.slots ?? []).map((slot) => ({
@@ -68,10 +118,10 @@ export async function restoreStore(
     })),
   });
   if (several !== undefined) await finishDrives(config, several, print);
-  print(`${config.data_dir}: restored, ${files.length} files of the backup of ${created_at}.`);
+  print(`${config.data_dir}: restored, ${restored}.`);
 }
 
-function readDrivesMark({ mark }: BackupManifest): DrivesMark | undefined {
+function readDrivesMark(mark: unknown): DrivesMark | undefined {
   return (mark as { several?: DrivesMark }).several;
 }
 

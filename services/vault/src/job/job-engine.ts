@@ -1,11 +1,19 @@
 // Runs jobs: two at a time, the oldest first, those of different people before a second one of the same person.
 import { every, type RepeatingTimer } from "@platform/kernel/time";
 import { identifyRequester } from "../access/stored-requester.ts";
-import { isFinalState, type JobRow, type JobSpec, type JobState } from "../model/job.ts";
+import {
+  isFinalState,
+  type JobRow,
+  type JobSpec,
+  type JobState,
+  OBJECT_JOBS,
+  type StoredJobSpec,
+} from "../model/job.ts";
 import { S3Error } from "../model/s3-error.ts";
 import type { InnerOperations } from "../s3/inner-operations.ts";
 import type { ObjectJobs, PipelineRequest } from "../s3/context.ts";
 import { JobRun, type JobRunOptions } from "./job-run.ts";
+import type { Run } from "./run-steps.ts";
 
 const RUNNING_MAX = 2;
 const QUEUED_MAX = 1_000;
@@ -14,7 +22,7 @@ const RETRY_MS = 5_000;
 
 interface Running {
   readonly job: JobRow;
-  readonly run: JobRun;
+  readonly run: Run;
   readonly stop: AbortController;
   readonly ended: Promise<void>;
 }
@@ -23,6 +31,14 @@ interface Running {
 export interface JobEngineOptions extends Omit<JobRunOptions, "operations"> {
   /** Objects per second of jobs that name no rate. */
   readonly rate: number;
+  /** Makes the run of a job that is not about objects. */
+  readonly beginOther: (
+    job: JobRow,
+    spec: Exclude<StoredJobSpec, JobSpec>,
+    signal: AbortSignal,
+  ) => Run;
+  /** Called when a job has ended or was removed. */
+  readonly onEnd: () => void;
 }
 
 /** The members that a request of a job need not have. */
@@ -73,7 +89,7 @@ export class JobEngine implements ObjectJobs {
   }
 
   /** Adds a job to the queue. Returns its id. Throws SlowDown beyond 1 000 queued jobs. */
-  async submit(spec: JobSpec, rate = this.#options.rate): Promise<string> {
+  async submit(spec: StoredJobSpec, rate = this.#options.rate): Promise<string> {
     const { jobs } = this.#options.store;
     if (jobs.listIn("queued", QUEUED_MAX).length >= QUEUED_MAX) {
       throw new S3Error("SlowDown", `${QUEUED_MAX} jobs are queued already.`);
@@ -88,6 +104,13 @@ export class JobEngine implements ObjectJobs {
 
   startPipeline(pipeline: PipelineRequest): Promise<string> {
     return this.submit({ ...DEFAULTS, operation: "pipeline", ...pipeline });
+  }
+
+  /** True if a job with this operation runs or is queued. */
+  has(operation: StoredJobSpec["operation"]): boolean {
+    const { jobs } = this.#options.store;
+    const open = [...jobs.listIn("running", RUNNING_MAX * 2), ...jobs.listIn("queued", QUEUED_MAX)];
+    return open.some((job) => job.operation === operation);
   }
 
   /** Pauses, continues or cancels a job, or changes its rate. Resolves when the running step has ended. */
@@ -113,6 +136,7 @@ export class JobEngine implements ObjectJobs {
       if (after !== undefined && isFinalState(after.state) && running !== undefined) return;
       await jobs.change(id, change);
     });
+    this.#options.onEnd();
   }
 
   /** Cancels a job and removes it with its lines; its report stays. */
@@ -121,6 +145,7 @@ export class JobEngine implements ObjectJobs {
       await this.#stopRun(id);
       await this.#options.store.jobs.remove(id);
     });
+    this.#options.onEnd();
   }
 
   /** Ends running steps. The jobs continue at the next start. */
@@ -168,7 +193,9 @@ export class JobEngine implements ObjectJobs {
     const spec = this.#options.store.jobs.findSpec(job.id);
     if (spec === undefined) return;
     const stop = new AbortController();
-    const run = new JobRun(this.#parts, job, spec, stop.signal);
+    const run = isObjectJob(spec)
+      ? new JobRun(this.#parts, job, spec, stop.signal)
+      : this.#options.beginOther(job, spec, stop.signal);
     const work = run.run().then(
       () => true,
       // The timer tries again: the store cannot be written.
@@ -176,6 +203,7 @@ export class JobEngine implements ObjectJobs {
     );
     const ended = work.then((isDone) => {
       this.#running.delete(job.id);
+      this.#options.onEnd();
       if (isDone) this.#startNext();
     });
     this.#running.set(job.id, { job, run, stop, ended });
@@ -186,4 +214,8 @@ export class JobEngine implements ObjectJobs {
     if (operations === undefined) throw new TypeError("the engine was not started");
     return { ...this.#options, operations };
   }
+}
+
+function isObjectJob(spec: StoredJobSpec): spec is JobSpec {
+  return (OBJECT_JOBS as readonly string[]).includes(spec.operation);
 }

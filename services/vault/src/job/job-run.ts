@@ -1,5 +1,4 @@
 // Runs one job: selects objects page by page, and commits the operations on a page with its progress.
-import { setTimeout as wait } from "node:timers/promises";
 import type { Logger } from "@platform/kernel/log";
 import type { Directory } from "../access/directory.ts";
 import { findRequester } from "../access/stored-requester.ts";
@@ -20,6 +19,7 @@ import type { InnerOperations, Sender } from "../s3/inner-operations.ts";
 import type { Submit } from "../transaction/writer.ts";
 import { performItem } from "./job-calls.ts";
 import { type ManifestEntry, readManifestPage } from "./manifest.ts";
+import { describeReason, pause, type Run, runSteps } from "./run-steps.ts";
 import { describeFailure, Step } from "./step.ts";
 
 const ITEMS_AT_ONCE = 250;
@@ -30,8 +30,6 @@ const SAMPLES_MAX = 10;
 /** Objects before the share of failures counts. */
 const JUDGED_MIN = 1_000;
 const LINE_BYTES_MAX = 1024 ** 3;
-/** Steps that the store refuses are tried again, after 1 s to 1 min. */
-const STEP_ATTEMPTS_MAX = 8;
 const LINES_AT_ONCE = 64;
 
 /** Options of {@link JobRun}. */
@@ -53,7 +51,7 @@ interface Page {
 }
 
 /** A job that runs, until it has ended, or was stopped by `signal`. */
-export class JobRun {
+export class JobRun implements Run {
   readonly #options: JobRunOptions;
   readonly #job: JobRow;
   readonly #spec: JobSpec;
@@ -80,24 +78,10 @@ export class JobRun {
   async run(): Promise<void> {
     if (this.#job.state === "queued")
       ({ sequence: this.#sequence } = await this.#options.store.jobs.begin(this.#job.id));
-    for (let attempt = 1; !this.#signal.aborted;) {
-      try {
-        if (await this.#step()) return;
-        attempt = 1;
-      } catch (error) {
-        if (this.#signal.aborted) return;
-        const isTemporary =
-          error instanceof StoreError &&
-          ["SlowDown", "ServiceUnavailable", "InsufficientStorage", "InternalError"].includes(
-            error.code,
-          );
-        if (!isTemporary || attempt >= STEP_ATTEMPTS_MAX) {
-          await this.#fail(describeReason(error));
-          return;
-        }
-        await this.#pause(Math.min(60_000, 1_000 * 2 ** (attempt - 1)));
-        attempt += 1;
-      }
+    try {
+      await runSteps(() => this.#step(), this.#signal);
+    } catch (error) {
+      await this.#fail(describeReason(error));
     }
   }
 
@@ -406,7 +390,7 @@ export class JobRun {
   }
 
   async #pause(ms: number): Promise<void> {
-    await wait(ms, undefined, { signal: this.#signal }).catch(() => undefined);
+    await pause(ms, this.#signal);
   }
 }
 
@@ -418,10 +402,4 @@ export function describeListing({
 }: Pick<JobSpec, "versions" | "operation" | "prefix">): Record<string, string> {
   const listsVersions = versions === "all" || operation === "rewind";
   return listsVersions ? { versions: "", prefix } : { "list-type": "2", prefix };
-}
-
-function describeReason(error: unknown): string {
-  if (error instanceof S3Error || error instanceof StoreError)
-    return `${error.code}: ${error.message}`;
-  return "InternalError: The store has failed";
 }

@@ -18,6 +18,29 @@ export function isReservedBucket(name: string): boolean {
   return RESERVED_BUCKETS.has(name);
 }
 
+/** True for a bucket that storage makes itself. */
+export function isOwnBucket(name: string): boolean {
+  return isReservedBucket(name) || name === ACCESS_LOG_BUCKET;
+}
+
+/** Begins the names of buckets that are being restored, which nobody sees. No other bucket can have such a name. */
+const HIDDEN = ".";
+
+/** The name of a bucket while the job `job` restores it. */
+export function nameHiddenBucket(job: string, name: string): string {
+  return `${HIDDEN}${job}/${name}`;
+}
+
+/** True for a bucket that is being restored. */
+export function isHiddenBucket(name: string): boolean {
+  return name.startsWith(HIDDEN);
+}
+
+/** The job that restores a hidden bucket. */
+export function readHiddenJob(name: string): string {
+  return name.slice(HIDDEN.length, name.indexOf("/"));
+}
+
 /** The owner of a bucket or an object. */
 export interface Owner {
   id: string;

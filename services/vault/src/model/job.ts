@@ -65,12 +65,43 @@ export interface JobSpec {
   readonly requester: StoredRequester;
 }
 
+/** A backup as it was requested. */
+export interface BackupSpec {
+  readonly operation: "backup";
+  readonly repository: RepositoryAddress;
+  readonly keep?:
+    | { last?: number | undefined; daily?: number | undefined; weekly?: number | undefined }
+    | undefined;
+  readonly requester: StoredRequester;
+}
+
+/** A restore of buckets as it was requested. */
+export interface RestoreSpec {
+  readonly operation: "restore";
+  readonly repository: RepositoryAddress;
+  /** Id of the snapshot. */
+  readonly snapshot: string;
+  /** Names of buckets in the snapshot; all of users without it. */
+  readonly buckets?: readonly string[] | undefined;
+  /** New names of buckets, by the names that they had. */
+  readonly as: Readonly<Record<string, string>>;
+  readonly requester: StoredRequester;
+}
+
+/** The place of a repository: a folder below `backup_dir`. */
+export interface RepositoryAddress {
+  readonly path: string;
+}
+
+/** Any job as it was requested. */
+export type StoredJobSpec = JobSpec | BackupSpec | RestoreSpec;
+
 /** The place from which a job continues; empty at its beginning. */
 export interface JobPosition {
   /** The last key in base64, and the sequence number of its last version. */
   readonly key?: string;
   readonly seq?: number;
-  /** Number of keys of the list that are done. */
+  /** Number of keys of the list, or of buckets, that are done. */
   readonly listed?: number;
   /** Bytes of the manifest that are done. */
   readonly offset?: number;
@@ -91,6 +122,8 @@ export interface JobProgress {
   readonly rate: number;
   readonly startedMs?: number;
   readonly reason?: string;
+  /** Id of the snapshot that a backup has made, or that a restore reads. */
+  readonly snapshot?: string;
   readonly report?: { readonly bucket: string; readonly key: string };
   /** Bytes of its report so far. */
   readonly lineBytes: number;

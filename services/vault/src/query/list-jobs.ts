@@ -2,7 +2,14 @@
 import { findEndOfPrefix, viewBytes } from "../index/key-range.ts";
 import { decodeKey } from "../index/records.ts";
 import type { IndexConnection } from "../index/schema.ts";
-import type { JobFilter, JobItem, JobPosition, JobRow, JobSpec } from "../model/job.ts";
+import type {
+  JobFilter,
+  JobItem,
+  JobPosition,
+  JobRow,
+  JobSpec,
+  StoredJobSpec,
+} from "../model/job.ts";
 
 const COLUMNS = "number, id, operation, state, maker, created, ended, sequence, progress";
 const ITEM_COLUMNS = "key, seq, version, size, etag, modified, class, tags, blob, detail";
@@ -28,9 +35,9 @@ export function findJob(index: IndexConnection, id: string): JobRow | undefined 
 }
 
 /** The specification of a job. */
-export function findJobSpec(index: IndexConnection, id: string): JobSpec | undefined {
+export function findJobSpec(index: IndexConnection, id: string): StoredJobSpec | undefined {
   const row = index.sql("select spec from jobs where id = ?").get(id);
-  return row === undefined ? undefined : (JSON.parse(String(row["spec"])) as JobSpec);
+  return row === undefined ? undefined : (JSON.parse(String(row["spec"])) as StoredJobSpec);
 }
 
 /** Jobs in a state, the oldest first. */

@@ -4,6 +4,7 @@ import {
   ACCESS_LOG_BUCKET,
   type Bucket,
   type CreateBucketRequest,
+  isHiddenBucket,
   JOB_BUCKET,
   MODULE_BUCKET,
 } from "../model/bucket.ts";
@@ -21,19 +22,32 @@ const RESERVED = /^(?:xn--|sthree-|amzn-s3-demo-)|(?:-s3alias|--ol-s3|\.mrap|--x
 /** Labels begin and end with a letter or digit, as in host names. */
 const LABEL_BROKEN = /\.\.|\.-|-\./;
 
+/** Throws `InvalidBucketName` for a name that no new bucket can have. */
+export function requireBucketName(bucket: string): void {
+  const isName = NAME.test(bucket) && !ADDRESS.test(bucket) && !LABEL_BROKEN.test(bucket);
+  if (isName && !RESERVED.test(bucket)) return;
+  throw new StoreError("InvalidBucketName", "The specified bucket is not valid.", { bucket });
+}
+
 /** The buckets of a store. */
 export class BucketCatalogue {
   readonly #writer: IndexWriter;
   readonly #now: () => number;
   readonly #file: BucketsFile;
   readonly #states = new Map<string, BucketState>();
+  /** Names of buckets that are being restored. */
+  readonly #hidden = new Set<string>();
   #sorted: readonly Bucket[] | undefined;
 
   constructor(writer: IndexWriter, file: BucketsFile, now: () => number) {
     this.#writer = writer;
     this.#file = file;
     this.#now = now;
-    for (const state of writer.ready.buckets) this.#states.set(state.bucket.name, state);
+    for (const state of writer.ready.buckets) {
+      const { name } = state.bucket;
+      if (isHiddenBucket(name)) this.#hidden.add(name);
+      else this.#states.set(name, state);
+    }
     file.refresh(this.list());
   }
 
@@ -77,6 +91,30 @@ export class BucketCatalogue {
     return this.#sorted;
   }
 
+  /** The names of buckets that are being restored, which nothing else shows. */
+  get hiddenNames(): readonly string[] {
+    return [...this.#hidden];
+  }
+
+  /** Creates the hidden bucket of an import, unless it exists. */
+  async beginImport(bucket: Bucket): Promise<void> {
+    await this.#writer.submit({ type: "importBucket", bucket });
+    this.#hidden.add(bucket.name);
+  }
+
+  /** An import has ended, by a commit that gave the bucket its name. */
+  endImport(hidden: string, published: BucketState): void {
+    this.#hidden.delete(hidden);
+    this.#replace(published);
+  }
+
+  /** Removes a hidden bucket with everything in it. */
+  async dropImport(hidden: string): Promise<void> {
+    const operation = { type: "dropImport", bucket: hidden, versionsMax: 500 } as const;
+    for (let isGone = false; !isGone;) ({ isGone } = await this.#writer.submit(operation));
+    this.#hidden.delete(hidden);
+  }
+
   /** Waits for the copy on disk. */
   async close(): Promise<void> {
     await this.#file.close();
@@ -84,11 +122,7 @@ export class BucketCatalogue {
 
   /** Throws `BucketAlreadyOwnedByYou` or `BucketAlreadyExists`, depending on the owner's id. */
   async create(request: CreateBucketRequest): Promise<Bucket> {
-    const { bucket } = request;
-    const isName = NAME.test(bucket) && !ADDRESS.test(bucket) && !LABEL_BROKEN.test(bucket);
-    if (!isName || RESERVED.test(bucket)) {
-      throw new StoreError("InvalidBucketName", "The specified bucket is not valid.", { bucket });
-    }
+    requireBucketName(request.bucket);
     const nowMs = this.#now();
     return this.#replace(await this.#writer.submit({ type: "createBucket", request, nowMs }));
   }

@@ -1,6 +1,6 @@
 // Jobs in the index: their queue, their progress, their reports.
 import type { IndexConnection } from "../index/schema.ts";
-import type { JobItem, JobProgress, JobRow, JobSpec, JobState } from "../model/job.ts";
+import type { JobItem, JobProgress, JobRow, JobState, StoredJobSpec } from "../model/job.ts";
 import {
   findJob,
   findJobSpec,
@@ -50,7 +50,7 @@ export class JobService {
     return findJob(this.#index, id);
   }
 
-  findSpec(id: string): JobSpec | undefined {
+  findSpec(id: string): StoredJobSpec | undefined {
     return findJobSpec(this.#index, id);
   }
 

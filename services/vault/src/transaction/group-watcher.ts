@@ -52,6 +52,11 @@ export function findChangedRow(operation: Operation): ChangedRow | undefined {
     case "advanceJob":
     case "changeJob":
     case "forgetJobs":
+    // Nobody reads hidden buckets.
+    case "importBucket":
+    case "importVersions":
+    case "publishBucket":
+    case "dropImport":
     case "confirm":
       return undefined;
     default:

@@ -49,7 +49,7 @@ export interface AdvanceJobOperation {
   position: JobPosition;
   reportsSuccesses: boolean;
   /** Replaces members of the progress. */
-  change: Partial<Pick<JobProgress, "samples" | "report" | "reason">>;
+  change: Partial<Pick<JobProgress, "samples" | "report" | "reason" | "snapshot">>;
   /** The final state, if it is the last step. */
   state?: JobState;
   nowMs: number;

@@ -11,6 +11,12 @@ import {
   applyPutPart,
 } from "./upload-operations.ts";
 import { applyAttribute } from "./attribute-operations.ts";
+import {
+  applyDropImport,
+  applyImportBucket,
+  applyImportVersions,
+  applyPublishBucket,
+} from "./import-operations.ts";
 import { applyDelete } from "./delete-operation.ts";
 import {
   applyAdvanceJob,
@@ -51,6 +57,10 @@ const OPERATION_HANDLERS = {
   advanceJob: applyAdvanceJob,
   changeJob: applyChangeJob,
   forgetJobs: applyForgetJobs,
+  importBucket: applyImportBucket,
+  importVersions: applyImportVersions,
+  publishBucket: applyPublishBucket,
+  dropImport: applyDropImport,
   createUpload: applyCreateUpload,
   putPart: applyPutPart,
   completeUpload: applyCompleteUpload,

@@ -44,32 +44,54 @@ function requireSealed(row: VersionRow): VersionRow {
   throw damagedRow(`version ${row.version} of a key in bucket ${row.bucket}`);
 }
 
+function listVersionValues(row: VersionRow) {
+  return [
+    row.bucket,
+    row.key,
+    row.seq,
+    row.version,
+    row.size,
+    row.etag,
+    row.modified,
+    row.blob,
+    row.class,
+    row.checksum,
+    row.owner,
+    row.tags,
+    row.retain_mode,
+    row.retain_until,
+    row.hold,
+    row.detail,
+    sealVersion(row),
+  ];
+}
+
 /** Inserts the live object; there must be none. */
 export function insertCurrent(context: WriterContext, row: VersionRow): void {
   context
     .sql(`insert into current (${VERSION_COLUMNS}) values (${VERSION_MARKS})`)
-    .run(
-      row.bucket,
-      row.key,
-      row.seq,
-      row.version,
-      row.size,
-      row.etag,
-      row.modified,
-      row.blob,
-      row.class,
-      row.checksum,
-      row.owner,
-      row.tags,
-      row.retain_mode,
-      row.retain_until,
-      row.hold,
-      row.detail,
-      sealVersion(row),
-    );
+    .run(...listVersionValues(row));
   const usage = context.usage.edit(row.bucket);
   usage.objects += 1;
   usage.versions += 1;
+  usage.bytes += row.size;
+}
+
+/** Inserts an older version or a delete marker, with the time at which it was retired, epoch ms. */
+export function insertOlder(
+  context: WriterContext,
+  row: VersionRow,
+  noncurrentSince: number | null,
+): void {
+  const marker = row.marker ?? 0;
+  context
+    .sql(
+      `insert into versions (${VERSION_COLUMNS}, marker, noncurrent_since) values (${VERSION_MARKS}, ?, ?)`,
+    )
+    .run(...listVersionValues(row), marker, noncurrentSince);
+  const usage = context.usage.edit(row.bucket);
+  if (marker === 1) usage.deleteMarkers += 1;
+  else usage.versions += 1;
   usage.bytes += row.size;
 }
 

@@ -1,5 +1,5 @@
 // Snapshots of a store in use: a consistent copy of the index, and the files that it refers to.
-import { rmSync, statSync } from "node:fs";
+import { readdirSync, rmSync, statSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import {
   openSnapshotFile,
@@ -13,7 +13,7 @@ import type { DriveSet } from "../blob/drive/drive-set.ts";
 import type { StoreFolders } from "../disk/files.ts";
 import type { FreeSpace } from "../disk/free-space.ts";
 import { measureIndex } from "../index/inspect.ts";
-import { openIndexReader, type IndexConnection } from "../index/schema.ts";
+import { openIndexReader, PAGE_BYTES, type IndexConnection } from "../index/schema.ts";
 import { readPosition } from "../index/snapshot.ts";
 import type { ServiceEnvironment } from "../store/object-service.ts";
 import { copyInThread } from "./index-copier.ts";
@@ -29,7 +29,9 @@ const OTHER_FILES = [
   "events/dead.jsonl.1",
   "scrub.json",
 ];
-const COPY_NAME = "index-backup.sqlite";
+/** Copies of the index, one for each snapshot that is held. */
+const COPY_NAME = /^index-backup(?:-\d+)?\.sqlite/;
+let copies = 0;
 
 /** The part of a snapshot's mark that describes its drives; missing for a single folder. */
 export interface DrivesMark {
@@ -60,7 +62,8 @@ export interface StoreSnapshotOptions {
 export async function takeStoreSnapshot(options: StoreSnapshotOptions): Promise<Snapshot> {
   const { environment } = options;
   const { drives } = environment.blobs;
-  const copy = join(dirname(options.index), COPY_NAME);
+  copies += 1;
+  const copy = join(dirname(options.index), `index-backup-${copies}.sqlite`);
   const endLease = environment.bodies.leases.begin();
   let index: IndexConnection | undefined;
   const release = (): Promise<void> => {
@@ -93,7 +96,11 @@ export async function takeStoreSnapshot(options: StoreSnapshotOptions): Promise<
 
 /** Removes the copies of interrupted backups. */
 export function clearSnapshot(folders: readonly StoreFolders[]): void {
-  for (const { root } of folders) removeCopy(join(root, COPY_NAME));
+  for (const { root } of folders) {
+    for (const name of readdirSync(root)) {
+      if (COPY_NAME.test(name)) rmSync(join(root, name), { force: true });
+    }
+  }
 }
 
 /** Folder of a drive's files in a snapshot of several drives. */
@@ -138,7 +145,7 @@ async function* listFiles(
   slots: readonly number[],
 ): AsyncGenerator<SnapshotFile> {
   const { drives } = environment.blobs;
-  yield openSnapshotFile("index.sqlite", copy);
+  yield { ...(await openSnapshotFile("index.sqlite", copy)), pageBytes: PAGE_BYTES };
   for (const path of OTHER_FILES) {
     const file = await readSnapshotFile(path, join(folders.root, path));
     if (file !== undefined) yield file;
@@ -188,15 +195,21 @@ async function* openCopies(
 ): AsyncGenerator<SnapshotFile> {
   const found = holders.flatMap(({ slot, folders }) => {
     const source = locate(folders);
-    const size = statSync(source, { throwIfNoEntry: false })?.size;
+    const found = statSync(source, { throwIfNoEntry: false });
+    if (found === undefined) return [];
     const below = relative(folders.root, source).replaceAll("\\", "/");
     const path = drives.isErasureCoded ? `${nameDriveFolder(slot)}/${below}` : below;
-    return size === undefined ? [] : [{ path, source, bytes: Math.min(size, bytesMax) }];
+    const { ino, size, mtimeMs } = found;
+    // A restored file of this name is another file.
+    const stamp = `${ino}-${size}-${mtimeMs}`;
+    return [{ path, source, bytes: Math.min(size, bytesMax), stamp }];
   });
   if (found.length < needed) {
     const [{ folders }] = drives.all as [Drive];
     const path = relative(folders.root, locate(folders));
     throw new Error(`${path} is missing: run a scrub, which lists the objects that it belongs to`);
   }
-  for (const { path, source, bytes } of found) yield openSnapshotFile(path, source, bytes);
+  for (const { path, source, bytes, stamp } of found) {
+    yield { ...(await openSnapshotFile(path, source, bytes)), stamp };
+  }
 }

@@ -1,11 +1,7 @@
 // ListBuckets, CreateBucket, DeleteBucket, HeadBucket, GetBucketLocation
 import { isOwnersAlone } from "../../access/acl.ts";
 import type { BucketSettings } from "../../model/bucket-settings.ts";
-import {
-  ACCESS_LOG_BUCKET,
-  type CreateBucketRequest,
-  isReservedBucket,
-} from "../../model/bucket.ts";
+import { type CreateBucketRequest, isOwnBucket } from "../../model/bucket.ts";
 import { S3Error } from "../../model/s3-error.ts";
 import { StoreError } from "../../model/store-error.ts";
 import { readAclFields } from "../acl-document.ts";
@@ -72,7 +68,7 @@ export const listBuckets: OperationHandler = (context) => {
 /** CreateBucket: policies may use the region, so the request is authorized after its body is read. */
 export const createBucket: OperationHandler = async (context) => {
   const { api, fields, bucketName } = context;
-  if (isReservedBucket(bucketName) || bucketName === ACCESS_LOG_BUCKET) {
+  if (isOwnBucket(bucketName)) {
     throw new S3Error("BucketAlreadyExists");
   }
   const owner = getOwner(api);

@@ -1,0 +1,104 @@
+// The objects of a repository: found by their content, verified whenever they are read.
+import { createHash } from "node:crypto";
+import type { BackupKey } from "../cipher.ts";
+import { BackupError } from "../error.ts";
+import { collectBytes } from "../files.ts";
+import {
+  digestBytes,
+  nameObject,
+  OBJECT_BYTES_MAX,
+  PIECE_BYTES_MAX,
+  type Piece,
+} from "./format.ts";
+import type { RepositoryStorage } from "./storage.ts";
+
+const STEP_BYTES = 1024 * 1024;
+
+/** Reads and writes objects, encrypted if there is a key. */
+export class RepositoryObjects {
+  readonly #storage: RepositoryStorage;
+  readonly #key: BackupKey | undefined;
+  readonly #added = new Map<string, number>();
+
+  constructor(storage: RepositoryStorage, key: BackupKey | undefined) {
+    this.#storage = storage;
+    this.#key = key;
+  }
+
+  /** Objects that were written since the last `forgetAdded`, with their sizes. */
+  get added(): ReadonlyMap<string, number> {
+    return this.#added;
+  }
+
+  /** Begins another run. */
+  forgetAdded(): void {
+    this.#added.clear();
+  }
+
+  /** Stores the bytes of the file or list `path`, unless they are there. `plain` is their hash. */
+  async put(path: string, bytes: Buffer, plain: string): Promise<Piece> {
+    if (this.#key === undefined) {
+      await this.#write(plain, bytes);
+      return { bytes: bytes.length, sha256: plain };
+    }
+    const sealed = await collectBytes(
+      this.#key.encrypt(path, yieldSteps(bytes)),
+      OBJECT_BYTES_MAX,
+      path,
+    );
+    const sha256 = digestBytes(sealed);
+    await this.#write(sha256, sealed);
+    return { bytes: bytes.length, sha256, stored: sealed.length, plain };
+  }
+
+  /** The bytes of a piece of `path`. Rejects with BackupError if they are missing or damaged. */
+  async get(path: string, piece: Piece): Promise<Buffer> {
+    const stored = await this.readStored(piece);
+    if (piece.stored === undefined) return stored;
+    if (this.#key === undefined) {
+      throw new BackupError(`${this.#storage.place} is encrypted: a passphrase is required`);
+    }
+    const opened = this.#key.decrypt(path, yieldSteps(stored));
+    const bytes = await collectBytes(opened, PIECE_BYTES_MAX, path);
+    if (bytes.length === piece.bytes) return bytes;
+    throw new BackupError(`${path}: ${bytes.length} bytes, expected ${piece.bytes}`);
+  }
+
+  /** The stored bytes of a piece, verified. */
+  async readStored({ sha256, bytes, stored: size = bytes }: Piece): Promise<Buffer> {
+    const name = nameObject(sha256);
+    const found = await this.#storage.read(name, OBJECT_BYTES_MAX);
+    if (found === undefined) throw new BackupError(`${name}: missing`);
+    if (found.length !== size) {
+      throw new BackupError(`${name}: ${found.length} bytes, expected ${size}`);
+    }
+    const hash = createHash("sha256");
+    for (let at = 0; at < found.length; at += STEP_BYTES) {
+      hash.update(found.subarray(at, at + STEP_BYTES));
+      // Other work of the process goes on.
+      if (at > 0) await new Promise(setImmediate);
+    }
+    if (hash.digest("hex") === sha256) return found;
+    throw new BackupError(`${name}: does not match its checksum`);
+  }
+
+  async #write(sha256: string, bytes: Buffer): Promise<void> {
+    const name = nameObject(sha256);
+    // Of a former snapshot, or a killed run. A damaged one is replaced.
+    const isWhole = await this.readStored({ bytes: bytes.length, sha256 }).then(
+      () => true,
+      (error: unknown) => {
+        if (error instanceof BackupError) return false;
+        throw error;
+      },
+    );
+    if (isWhole) return;
+    await this.#storage.write(name, bytes);
+    this.#added.set(sha256, bytes.length);
+  }
+}
+
+// oxlint-disable-next-line require-await -- the cipher takes a stream
+async function* yieldSteps(bytes: Buffer): AsyncGenerator<Buffer> {
+  for (let at = 0; at < bytes.length; at += STEP_BYTES) yield bytes.subarray(at, at + STEP_BYTES);
+}

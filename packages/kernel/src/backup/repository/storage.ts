@@ -1,0 +1,124 @@
+// The place of a repository: named objects of at most a few MiB, written as a whole or not at all.
+import { mkdir, readdir, rename, rm, stat } from "node:fs/promises";
+import { mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { FileLockedError, lockFile, syncFolder } from "../../files/index.ts";
+import { BackupError } from "../error.ts";
+import { readBytes, writeBytes } from "../files.ts";
+
+const FOLDER_MODE = 0o700;
+const TEMPORARY = "tmp";
+const LOCK = "lock";
+
+/** Keeps the objects of a repository. Names are relative paths with `/` as separator. */
+export interface RepositoryStorage {
+  /** The place in messages. */
+  readonly place: string;
+  /** An object; `undefined` if it is missing. Rejects with BackupError if it has more than `bytesMax` bytes. */
+  read(name: string, bytesMax: number): Promise<Buffer | undefined>;
+  /** The size of an object in bytes; `undefined` if it is missing. */
+  measure(name: string): Promise<number | undefined>;
+  /** Adds or replaces an object. It is on disk after the next `flush`, and until then whole or missing. */
+  write(name: string, bytes: Buffer): Promise<void>;
+  /** Resolves when everything written or removed before is durable. */
+  flush(): Promise<void>;
+  /** The names of all objects below a folder. */
+  list(folder: string): AsyncIterable<string>;
+  /** Removes an object, if it exists. */
+  remove(name: string): Promise<void>;
+  /** Keeps other writers away. Rejects with BackupError if there is one. Returns a function that ends it. */
+  lock(): Promise<() => void>;
+}
+
+/** A repository in a folder, which is created by the first write. */
+export class FolderStorage implements RepositoryStorage {
+  readonly place: string;
+  readonly #unsynced = new Set<string>();
+  readonly #made = new Set<string>();
+  #drafts = 0;
+
+  constructor(folder: string) {
+    this.place = folder;
+  }
+
+  async read(name: string, bytesMax: number): Promise<Buffer | undefined> {
+    try {
+      return await readBytes(join(this.place, name), bytesMax);
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === "ENOENT" || code === "ENOTDIR") return undefined;
+      if (code === "ELOOP" || code === "EISDIR") throw new BackupError(`${name}: not a file`);
+      if (code === "EIO") throw new BackupError(`${name}: cannot be read (EIO)`);
+      throw error;
+    }
+  }
+
+  async measure(name: string): Promise<number | undefined> {
+    return (await stat(join(this.place, name)).catch(ignoreMissing))?.size;
+  }
+
+  async write(name: string, bytes: Buffer): Promise<void> {
+    const path = join(this.place, name);
+    await this.#make(dirname(path));
+    await this.#make(join(this.place, TEMPORARY));
+    this.#drafts += 1;
+    const draft = join(this.place, TEMPORARY, `${process.pid}-${this.#drafts}`);
+    await rm(draft, { force: true });
+    await writeBytes(draft, bytes);
+    await rename(draft, path);
+    this.#unsynced.add(dirname(path));
+  }
+
+  async flush(): Promise<void> {
+    const folders = [...this.#unsynced];
+    this.#unsynced.clear();
+    await Promise.all(folders.map((folder) => syncFolder(folder)));
+  }
+
+  async *list(folder: string): AsyncGenerator<string> {
+    const entries = await readdir(join(this.place, folder), { withFileTypes: true }).catch(
+      ignoreMissing,
+    );
+    for (const entry of entries ?? []) {
+      const name = `${folder}/${entry.name}`;
+      if (entry.isDirectory()) yield* this.list(name);
+      else yield name;
+    }
+  }
+
+  async remove(name: string): Promise<void> {
+    const path = join(this.place, name);
+    await rm(path, { force: true });
+    this.#unsynced.add(dirname(path));
+  }
+
+  // Nothing else is written there meanwhile: drafts in it are those of a killed writer.
+  async lock(): Promise<() => void> {
+    mkdirSync(this.place, { recursive: true, mode: FOLDER_MODE });
+    let unlock: () => void;
+    try {
+      unlock = lockFile(join(this.place, LOCK));
+    } catch (error) {
+      if (!(error instanceof FileLockedError)) throw error;
+      throw new BackupError(`another backup writes to ${this.place}`, { cause: error });
+    }
+    await rm(join(this.place, TEMPORARY), { recursive: true, force: true });
+    return unlock;
+  }
+
+  // A new folder is an entry of its parent, up to the one that existed.
+  async #make(folder: string): Promise<void> {
+    if (this.#made.has(folder)) return;
+    const first = await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
+    this.#made.add(folder);
+    if (first === undefined) return;
+    for (let at = folder; at.length >= first.length; at = dirname(at)) {
+      this.#unsynced.add(dirname(at));
+    }
+  }
+}
+
+function ignoreMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code === "ENOENT" || error.code === "ENOTDIR") return;
+  throw error;
+}

@@ -1,0 +1,236 @@
+// Writes a snapshot of a service into a repository: what it does not have yet, then the list of files, then the manifest.
+import { createHash, randomBytes } from "node:crypto";
+import { BackupError } from "../error.ts";
+import type { BackupProgress } from "../files.ts";
+import { BACKUP_FORMAT, findPathProblem, type BackupManifest } from "../manifest.ts";
+import type { Snapshot, SnapshotFile } from "../snapshot.ts";
+import {
+  type FileEntry,
+  makeSnapshotId,
+  type Piece,
+  PIECE_BYTES_MAX,
+  readSnapshotTime,
+  type SnapshotMark,
+} from "./format.ts";
+import { ListWriter } from "./list-writer.ts";
+import { putPages } from "./page-map.ts";
+import { PreviousFiles } from "./previous.ts";
+import type { Repository, SavedSnapshot } from "./repository.ts";
+
+/** Files and pieces that are being stored while the next one is read. */
+const AHEAD_MAX = 4;
+/** Pieces of a file that has grown, above which it is cut anew if they are small. */
+const SMALL_PIECES_MAX = 64;
+
+/** Options of {@link writeSnapshot}. */
+export interface WriteSnapshotOptions {
+  service: string;
+  /** Version of the service. */
+  version: string;
+  /** Version of the service's files. */
+  dataFormat: number;
+  /** Epoch milliseconds of the snapshot. */
+  nowMs: number;
+  onProgress?: ((progress: BackupProgress) => void) | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * Adds a snapshot. Files with the stamp that they had in the snapshot before are not read; the others are read, and stored
+ * as far as the repository does not have their pieces. What was stored is read again before the manifest is written. The
+ * caller has the lock of the repository, and releases the snapshot.
+ */
+export async function writeSnapshot(
+  repository: Repository,
+  options: WriteSnapshotOptions,
+  snapshot: Snapshot,
+): Promise<SavedSnapshot> {
+  const newest = (await repository.listIds()).at(-1);
+  // Without the one before, a run only reads and stores more.
+  const before = newest === undefined ? undefined : await repository.load(newest);
+  // The newest snapshot is the one with the last time, also if the clock was turned back.
+  const afterMs = newest === undefined ? 0 : readSnapshotTime(newest) + 1;
+  const createdMs = Math.max(options.nowMs, afterMs);
+  const id = makeSnapshotId(createdMs, randomBytes(4).toString("hex"));
+  const writer = new SnapshotWriter(repository, options, snapshot, before);
+  repository.objects.forgetAdded();
+  const { lists, files, bytes } = await writer.write();
+  await repository.storage.flush();
+  await verifyAdded(repository, options);
+  const mark: SnapshotMark = {
+    repository: repository.mark.repository,
+    files,
+    bytes,
+    added: sum(repository.objects.added.values()),
+    point: snapshot.mark,
+  };
+  const manifest: BackupManifest = {
+    format: BACKUP_FORMAT,
+    service: options.service,
+    service_version: options.version,
+    data_format: options.dataFormat,
+    created_at: new Date(createdMs).toISOString(),
+    mark,
+    files: lists,
+  };
+  await repository.addSnapshot(id, manifest);
+  // As others read it.
+  return repository.load(id);
+}
+
+async function verifyAdded(
+  { objects }: Repository,
+  { signal }: WriteSnapshotOptions,
+): Promise<void> {
+  for (const [sha256, bytes] of objects.added) {
+    signal?.throwIfAborted();
+    await objects.readStored({ sha256, bytes });
+  }
+}
+
+class SnapshotWriter {
+  readonly #repository: Repository;
+  readonly #options: WriteSnapshotOptions;
+  readonly #snapshot: Snapshot;
+  readonly #previous: PreviousFiles;
+  readonly #list: ListWriter;
+  readonly #ahead: Promise<FileEntry>[] = [];
+  readonly #storing = new Set<Promise<unknown>>();
+  #files = 0;
+  #bytes = 0;
+
+  constructor(
+    repository: Repository,
+    options: WriteSnapshotOptions,
+    snapshot: Snapshot,
+    before: SavedSnapshot | undefined,
+  ) {
+    this.#repository = repository;
+    this.#options = options;
+    this.#snapshot = snapshot;
+    this.#previous = new PreviousFiles(before && repository.readLists(before));
+    this.#list = new ListWriter(repository.objects, before?.manifest.files ?? []);
+  }
+
+  async write(): Promise<{ lists: BackupManifest["files"]; files: number; bytes: number }> {
+    try {
+      for await (const file of this.#snapshot.files) {
+        this.#options.signal?.throwIfAborted();
+        const problem = findPathProblem(file.path);
+        if (problem !== undefined)
+          throw new BackupError(`${file.path} cannot be backed up: ${problem}`);
+        const { entry } = await this.#store(file);
+        // It is awaited later, in its turn.
+        entry.catch(() => undefined);
+        this.#ahead.push(entry);
+        this.#files += 1;
+        while (this.#ahead.length > AHEAD_MAX) await this.#list.add(await this.#ahead.shift()!);
+      }
+      for (const entry of this.#ahead) await this.#list.add(await entry);
+    } finally {
+      // Nothing is written after the end, when others may have the lock.
+      await Promise.allSettled(this.#storing);
+    }
+    return { lists: await this.#list.end(), files: this.#files, bytes: this.#bytes };
+  }
+
+  // Resolves when the file was read; its last pieces may still be written.
+  async #store(file: SnapshotFile): Promise<{ entry: Promise<FileEntry> }> {
+    const { path, bytes, stamp, pageBytes } = file;
+    const before = await this.#previous.find(path);
+    if (stamp !== undefined && before?.stamp === stamp && before.bytes === bytes) {
+      this.#count(bytes);
+      return { entry: Promise.resolve(before) };
+    }
+    if (pageBytes !== undefined) {
+      const metered = { ...file, read: () => this.#meter(file) };
+      const entry = await putPages(this.#repository.objects, metered, pageBytes, before);
+      return { entry: Promise.resolve(entry) };
+    }
+    const pieces = await this.#readPieces(file, before);
+    const entry = Promise.all(pieces).then((stored) => ({
+      path,
+      bytes,
+      ...(stamp === undefined ? {} : { stamp }),
+      pieces: stored,
+    }));
+    return { entry };
+  }
+
+  // Pieces end where those of the snapshot before did: a file that has only grown keeps them.
+  async #readPieces(file: SnapshotFile, before: FileEntry | undefined): Promise<Promise<Piece>[]> {
+    const known = chooseKnown(before);
+    const pieces: Promise<Piece>[] = [];
+    let collected: Buffer[] = [];
+    let length = 0;
+    let hash = createHash("sha256");
+    const end = async (): Promise<void> => {
+      const plain = hash.digest("hex");
+      const same = known[pieces.length];
+      if (same?.bytes === length && (same.plain ?? same.sha256) === plain) {
+        pieces.push(Promise.resolve(same));
+      } else {
+        const bytes = Buffer.concat(collected, length);
+        const { piece } = await this.#put(file.path, bytes, plain);
+        pieces.push(piece);
+      }
+      collected = [];
+      length = 0;
+      hash = createHash("sha256");
+    };
+    for await (const chunk of this.#meter(file)) {
+      for (let rest = chunk; rest.length > 0;) {
+        const bytesMax = known[pieces.length]?.bytes ?? PIECE_BYTES_MAX;
+        const part = rest.subarray(0, bytesMax - length);
+        hash.update(part);
+        collected.push(Buffer.from(part));
+        length += part.length;
+        rest = rest.subarray(part.length);
+        if (length === bytesMax) await end();
+      }
+    }
+    if (length > 0) await end();
+    return pieces;
+  }
+
+  // Resolves when it has begun.
+  async #put(path: string, bytes: Buffer, plain: string): Promise<{ piece: Promise<Piece> }> {
+    while (this.#storing.size >= AHEAD_MAX) await Promise.race(this.#storing);
+    const piece = this.#repository.objects.put(path, bytes, plain);
+    const ended: Promise<unknown> = piece
+      .catch(() => undefined)
+      .then(() => this.#storing.delete(ended));
+    this.#storing.add(ended);
+    return { piece };
+  }
+
+  async *#meter({ read }: SnapshotFile): AsyncGenerator<Uint8Array> {
+    for await (const chunk of read()) {
+      this.#options.signal?.throwIfAborted();
+      yield chunk;
+      this.#count(chunk.length);
+    }
+  }
+
+  #count(bytes: number): void {
+    this.#bytes += bytes;
+    this.#options.onProgress?.({
+      phase: "copying",
+      files: this.#files,
+      bytes: this.#bytes,
+      bytesTotal: this.#snapshot.bytes,
+    });
+  }
+}
+
+function chooseKnown(before: FileEntry | undefined): readonly Piece[] {
+  const pieces = before?.pieces ?? [];
+  const mean = (before?.bytes ?? 0) / Math.max(1, pieces.length);
+  return pieces.length > SMALL_PIECES_MAX && mean < PIECE_BYTES_MAX / 4 ? [] : pieces;
+}
+
+function sum(numbers: Iterable<number>): number {
+  let total = 0;
+  for (const number of numbers) total += number;
+  return total;
+}
