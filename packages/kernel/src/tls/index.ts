@@ -1,4 +1,5 @@
 // Certificates of listeners, read from files and followed while the service runs.
+export { type AlternativeName, listAlternativeNames, listDnsNames } from "./alternative-names.ts";
 export {
   type CertificateFiles,
   type CertificatePair,

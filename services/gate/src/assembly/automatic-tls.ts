@@ -11,7 +11,7 @@ import { GATE_VERSION, type GateConfig } from "../config/document.ts";
 import type { Controller } from "../control/controller.ts";
 import type { GateState } from "../control/gate-state.ts";
 import { isServerName } from "../shared-state/index.ts";
-import { readAuthorities } from "./secrets.ts";
+import { readAuthorities } from "../config/authorities.ts";
 
 const NAMES_CHECK_MS = 1_000;
 

@@ -6,7 +6,7 @@ import { gateDefinition } from "../config/document.ts";
 import { checkLoaded, type GateSources, type LoadedGate } from "../config/load.ts";
 import { getStateFolder } from "../config/state-folder.ts";
 import { RemoteConfig } from "../source/remote-config.ts";
-import { readAuthorities } from "./secrets.ts";
+import { readAuthorities } from "../config/authorities.ts";
 
 /** The configuration with the remote document, if there is one. */
 export interface LoadedRemote {

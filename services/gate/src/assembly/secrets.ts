@@ -1,7 +1,6 @@
 // The secret service of a configuration.
-import { readFileSync } from "node:fs";
-import { ConfigError } from "@platform/kernel/config";
 import type { Logger } from "@platform/kernel/log";
+import { readAuthorities } from "../config/authorities.ts";
 import type { GateConfig } from "../config/document.ts";
 import { SecretSource } from "../source/secret-source.ts";
 
@@ -31,14 +30,4 @@ export async function openSecrets(
     log.warn("jwt_secret of the configuration is used, not that of the secret service", {});
   }
   return source;
-}
-
-/** Reads a file of authorities. Throws ConfigError with its key. */
-export function readAuthorities(file: string, path: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (cause) {
-    const message = cause instanceof Error ? cause.message : String(cause);
-    throw new ConfigError([{ source: "configuration", path, message }]);
-  }
 }

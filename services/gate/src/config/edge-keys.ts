@@ -1,4 +1,4 @@
-// Configuration keys of a gateway that faces the internet: certificates by name.
+// Configuration keys of a gateway that faces the internet: certificates by name, and certificates of clients.
 import { key } from "@platform/kernel/config";
 import { z } from "zod";
 import { filePath, unset, unsetOr } from "./value.ts";
@@ -25,4 +25,22 @@ export const edgeKeys = {
     flag: false,
     secret: false,
   }),
+  client_certificates: key(
+    unset(
+      z.strictObject({
+        mode: z.enum(["request", "require"]).meta({
+          description:
+            "`require` refuses connections without a certificate, `request` leaves it to the routes",
+        }),
+        ca: filePath().meta({ description: "file with the authorities (PEM)" }),
+      }),
+    ),
+    {
+      description:
+        "Certificates of clients: `{mode, ca}`. They are verified with the authorities in `ca` only, and forwarded in the field Client-Cert (RFC 9440), which clients cannot set. Requires TLS. Its presence and mode are read only at startup.",
+      env: [],
+      flag: false,
+      secret: false,
+    },
+  ),
 };

@@ -136,6 +136,10 @@ function checkAutomaticTls(
   if (config.http_addr !== undefined && !usesTls(config)) {
     complain("http_addr", "http_addr", "requires auto_tls, tls_cert or certificates");
   }
+  if (config.client_certificates !== undefined && !usesTls(config)) {
+    const message = "requires TLS: auto_tls, tls_cert or certificates";
+    complain("client_certificates", "client_certificates", message);
+  }
   const { acme_eab_kid: kid, acme_eab_hmac_key: hmacKey } = config;
   if ((kid === undefined) !== (hmacKey === undefined)) {
     const missing = kid === undefined ? "acme_eab_kid" : "acme_eab_hmac_key";

@@ -12,7 +12,11 @@ import { type LlmRoutingFields, llmRoutingFields } from "./llm-routing.ts";
 import { methodsField } from "./route-methods.ts";
 import { checkAiFields, type RouteAiFields, routeAiFields } from "./route-ai.ts";
 import { checkPaths, checkVariant, pathsField } from "./route-paths.ts";
-import { type RouteGuardFields, routeGuardFields } from "./route-guards.ts";
+import {
+  checkClientCertificates,
+  type RouteGuardFields,
+  routeGuardFields,
+} from "./route-guards.ts";
 import {
   type RouteResilienceFields,
   checkResilienceFields,
@@ -204,6 +208,7 @@ export const routeSchema = z
         params: { code: "only_together", names: "client_cert_path, client_key_path" },
       });
     }
+    checkClientCertificates(route, context);
     checkPaths(route, context);
     checkVariant(route, context);
     checkHidden(route as RouteTrafficFields, context);

@@ -1,5 +1,6 @@
 // The certificates that the gateway uses: those of its listener, its client certificates, and the authorities it trusts.
 import { createHash, X509Certificate } from "node:crypto";
+import { listAlternativeNames } from "@platform/kernel/tls";
 import type { CertificateSource, TlsContextSpec, TlsSpec } from "../shared-state/index.ts";
 import type { GateState } from "./gate-state.ts";
 import type { RenewalState } from "./listener-certificate.ts";
@@ -48,6 +49,7 @@ const EXPIRING_DAYS = 14;
 const CERTIFICATES_MAX = 1_000;
 const ROUTES_SHOWN_MAX = 100;
 const NAMES_SHOWN_MAX = 100;
+const SHOWN_KINDS: ReadonlySet<string> = new Set(["DNS", "IP Address", "URI"]);
 const PEM_BLOCK = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
 
 /** A file's content with its use. */
@@ -225,9 +227,8 @@ function joinName(name: string | undefined): string {
   return (name ?? "").split("\n").join(", ");
 }
 
-function listNames({ subjectAltName = "" }: X509Certificate): string[] {
-  return subjectAltName
-    .split(", ")
-    .flatMap((name) => /^(?:DNS|IP Address|URI):(.*)$/.exec(name)?.[1] ?? [])
+function listNames(certificate: X509Certificate): string[] {
+  return listAlternativeNames(certificate)
+    .flatMap(({ kind, value }) => (SHOWN_KINDS.has(kind) ? [value] : []))
     .slice(0, NAMES_SHOWN_MAX);
 }

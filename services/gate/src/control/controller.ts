@@ -46,6 +46,7 @@ const START_ONLY_KEYS = [
   "auto_tls",
   "auto_tls_domain",
   "auto_tls_ask_url",
+  "client_certificates",
   "http_addr",
   "acme_directory_url",
   "acme_email",

@@ -1,6 +1,7 @@
 // Converts the configuration without its routes to the workers' settings; with the certificate of the listener.
 import { dirname, join } from "node:path";
 import type { LiveSecret } from "@platform/kernel/secrets";
+import { readAuthorities } from "../config/authorities.ts";
 import { GATE_VERSION, type GateConfig } from "../config/document.ts";
 import {
   type ConsoleSpec,
@@ -57,7 +58,7 @@ export function buildGlobals(
   logs: UsedLogs,
 ): GlobalSpec {
   const jwt = buildJwt(config, context.listJwtSecrets?.() ?? []);
-  const tls = context.certificate.read(config);
+  const tls = addClientCertificates(context.certificate.read(config), config);
   const challenges = context.challenges?.();
   const aiPrices = readPrices(config.ai_prices);
   return {
@@ -100,6 +101,16 @@ export function buildGlobals(
     ...(config.limits_redis_url === undefined ? {} : { limitsRedisUrl: config.limits_redis_url }),
     ...(config.otlp_endpoint === undefined ? {} : { otlpEndpoint: config.otlp_endpoint }),
   };
+}
+
+/** Throws ConfigError if the authorities are not usable. */
+function addClientCertificates(
+  tls: TlsSpec | undefined,
+  { client_certificates: settings }: GateConfig,
+): TlsSpec | undefined {
+  if (settings === undefined) return tls;
+  const caPem = readAuthorities(settings.ca, "client_certificates.ca");
+  return tls && { ...tls, clientCertificates: { mode: settings.mode, caPem } };
 }
 
 function describeTls(
@@ -155,6 +166,7 @@ function describeLogs(
 export function readRouteDefaults(config: GateConfig, findService?: FindService): RouteDefaults {
   return {
     findService,
+    requestsCertificates: config.client_certificates !== undefined,
     confinement: new Confinement({
       roots: config.files_roots ?? [],
       variables: config.secret_variables,

@@ -6,6 +6,7 @@ import type { Logger } from "@platform/kernel/log";
 import {
   type CertificateFiles,
   CertificateWatch,
+  listDnsNames,
   pickCertificateFiles,
   readCertificatePair,
 } from "@platform/kernel/tls";
@@ -79,7 +80,7 @@ export class ListenerCertificate {
         const pair = watch.current.pairs[index]!;
         const certPem = pair.cert.toString();
         const keyPem = pair.key.toString();
-        const used = names ?? listNames(new X509Certificate(certPem));
+        const used = names ?? listDnsNames(new X509Certificate(certPem));
         read.push({ source: "file", names: [...used], certPem, keyPem, file: cert });
       }
     }
@@ -188,13 +189,6 @@ function listPairs(config: Files): Pair[] {
 
 function isSame(opened: Opened | undefined, pairs: readonly Pair[]): opened is Opened {
   return JSON.stringify(opened?.pairs) === JSON.stringify(pairs);
-}
-
-function listNames({ subjectAltName = "" }: X509Certificate): string[] {
-  return subjectAltName
-    .split(", ")
-    .filter((name) => name.startsWith("DNS:"))
-    .map((name) => name.slice(4).toLowerCase());
 }
 
 /** Names the key of the first pair with a fault. */

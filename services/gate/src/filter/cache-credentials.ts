@@ -45,7 +45,9 @@ export class CredentialReader {
   /** Reads the cookies and the fields of a request. */
   read(exchange: GateExchange): CacheCredentials {
     const { head, userData } = exchange;
-    const hasSecret = this.#hasSecretField(head);
+    // Its upstream gets the certificate (RFC 9440 section 2.4).
+    const isCertified = exchange.connection.tls?.clientCertificate?.raw !== undefined;
+    const hasSecret = isCertified || this.#hasSecretField(head);
     const cookies = this.#isSignedIn ? userData.cookies : joinCookies(head);
     if (cookies === "") return hasSecret ? { key: "", isPersonal: true } : WITHOUT;
     const { keyCookies, ignoresCookies } = this.#spec;

@@ -20,6 +20,7 @@ import { createCorsStep } from "./content/cors-step.ts";
 import { createFilesStep } from "./content/files-step.ts";
 import { createGuestRequestStep } from "./middleware/guest-request-step.ts";
 import { createGuestResponseStep } from "./middleware/guest-response-step.ts";
+import { createClientCertificateStep } from "./identity/client-certificate-step.ts";
 import { createIdentityStep } from "./identity/identity-step.ts";
 import { createMirrorStep } from "./copy/mirror-step.ts";
 import { createOpenApiStep, createResponseReportStep } from "./openapi/openapi-step.ts";
@@ -39,6 +40,7 @@ const CREATE_STEPS: readonly CreateStep[] = [
   createAddressStep,
   createAddressRateStep,
   createCorsStep,
+  createClientCertificateStep,
   createIdentityStep,
   createApiKeyStep,
   createTenantStep,

@@ -37,7 +37,7 @@ export class ListenerTls {
 
   /** `ticketKeys` are those of all threads. */
   describe(
-    { fallback, contexts, challenges, reportsUnknown }: TlsSpec,
+    { fallback, contexts, challenges, reportsUnknown, clientCertificates }: TlsSpec,
     ticketKeys: Uint8Array | undefined,
   ): ServerTls {
     const identities = new Map<string, TlsIdentity>();
@@ -55,6 +55,11 @@ export class ListenerTls {
       ...(ticketKeys === undefined ? {} : { ticketKeys }),
       fallback: fallback === undefined ? null : find(fallback),
       names: new Map(names),
+      ...(clientCertificates === undefined
+        ? {}
+        : {
+            clientCertificates: { mode: clientCertificates.mode, ca: clientCertificates.caPem },
+          }),
       ...(reportsUnknown === true ? { onUnknownName: this.#onUnknownName } : {}),
       ...(challenges === undefined
         ? {}

@@ -3,6 +3,7 @@ import { FORWARDING_FIELDS } from "@platform/http1";
 import { FieldList } from "@platform/wasm/http";
 import type { GateExchange } from "../exchange/exchange.ts";
 import {
+  CLIENT_CERT_FIELDS,
   CONSOLE_CLIENT_HEADER,
   CONTROL_CALLER_HEADER,
   CONTROL_SECRET_HEADER,
@@ -16,6 +17,7 @@ const OWN_FIELDS: readonly string[] = [
   "X-User-Id",
   "X-User-Roles",
   "X-Tenant-Id",
+  ...CLIENT_CERT_FIELDS,
   CONTROL_SECRET_HEADER,
   CONTROL_CALLER_HEADER,
   CONSOLE_CLIENT_HEADER,

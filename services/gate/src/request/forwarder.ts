@@ -19,6 +19,7 @@ import {
   type GateExchange,
   RequestState,
 } from "../exchange/exchange.ts";
+import { ClientCertificates } from "../filter/identity/client-certificates.ts";
 import { PlanVariant, type RouteTarget } from "../exchange/route-target.ts";
 import type { ActiveCounts, LinkFigures, MetricBlock } from "../shared-state/index.ts";
 import { isServerError } from "../upstream/resilience.ts";
@@ -52,6 +53,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
   /** Head of the ring of exchanges that pass a route or are proxied to the control plane. */
   readonly #active = new RequestState();
   readonly #options: ForwarderOptions;
+  readonly #clientCertificates = new ClientCertificates();
   readonly #retriesAt: number;
   readonly #refusedAt: number;
   readonly #ejectionsAt: number;
@@ -107,6 +109,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
     writer.raw(state.forwarding.lines);
     state.ids.write(writer);
     if (state.identityLines !== null) writer.raw(state.identityLines);
+    this.#clientCertificates.write(exchange, writer);
     if (state.maxForwards !== "") writer.field("Max-Forwards", state.maxForwards);
     for (const step of state.route!.steps.requestHooks) step.onRequestHead!(exchange, writer);
   }

@@ -25,12 +25,14 @@ export interface GuardDefaults {
   audience: string | undefined;
   isBindingStrict: boolean;
   place: PolicyPlace;
+  /** The listener requests certificates of clients. */
+  requestsCertificates?: boolean;
 }
 
 /** Guards of one route. */
 export interface ResolvedGuards {
   auth: RouteAuthSpec;
-  steps: Pick<StepSpecs, "requiresApiKey" | "tenants" | "policy">;
+  steps: Pick<StepSpecs, "requiresApiKey" | "tenants" | "policy" | "clientCertificate">;
   /** Request fields that must not reach the upstream. */
   cutFields: readonly string[];
   oidc?: OidcClientSpec;
@@ -52,9 +54,23 @@ export function resolveGuards(
     steps: {
       ...(requiresApiKey === true ? { requiresApiKey } : {}),
       ...(tenants === undefined ? {} : { tenants }),
+      ...resolveClientCertificate(config, label, defaults),
       ...(policy === undefined ? {} : { policy: readPolicy(policy, defaults.place) }),
     },
   };
+}
+
+function resolveClientCertificate(
+  { require_client_certificate: isRequired, client_certificate_names: names = [] }: RouteConfig,
+  label: string,
+  { requestsCertificates }: GuardDefaults,
+): Pick<StepSpecs, "clientCertificate"> {
+  if (isRequired !== true) return {};
+  if (requestsCertificates !== true) {
+    const why = "requires `client_certificates`, which is read at startup";
+    throw refuseField(label, "require_client_certificate", "true", why);
+  }
+  return { clientCertificate: { names } };
 }
 
 type AuthParts = Omit<ResolvedGuards, "steps">;

@@ -48,6 +48,8 @@ export interface RouteDefaults {
   /** Routes must not accept tokens of any issuer or for any audience. */
   isBindingStrict: boolean;
   place: PolicyPlace;
+  /** The listener requests certificates of clients. */
+  requestsCertificates?: boolean;
   cutFields: readonly string[];
   /** Longest duration of a streamed answer on AI routes. */
   streamMsMax: number;

@@ -4,6 +4,7 @@ import { type PlanSource, PlanVariant } from "../exchange/route-target.ts";
 import {
   CONSOLE_CLIENT_HEADER,
   CONTROL_CALLER_HEADER,
+  CLIENT_CERT_FIELDS,
   CONTROL_SECRET_HEADER,
   type HeaderRules,
 } from "../shared-state/index.ts";
@@ -36,6 +37,7 @@ export const CUT_FIELDS: readonly string[] = [
   "X-User-Roles",
   "X-Tenant-Id",
   "Max-Forwards",
+  ...CLIENT_CERT_FIELDS,
   CONTROL_SECRET_HEADER,
   CONTROL_CALLER_HEADER,
   CONSOLE_CLIENT_HEADER,

@@ -176,6 +176,9 @@ export const CUT_FIELDS_DEFAULT: readonly string[] = [
   "X-Rewrite-Url",
 ];
 
+/** Fields with the certificate of a client (RFC 9440), which the gateway sets itself. */
+export const CLIENT_CERT_FIELDS = ["Client-Cert", "Client-Cert-Chain"] as const;
+
 /** Default timeouts of a route. */
 export const ROUTE_TIMEOUTS_DEFAULT: Readonly<RouteTimeouts> = {
   connectMs: 5_000,

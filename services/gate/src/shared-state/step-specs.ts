@@ -36,6 +36,12 @@ export interface RateLimitSpec {
   perMinute: number;
 }
 
+/** Certificates of clients that may use a route. */
+export interface ClientCertificateSpec {
+  /** Patterns of names that a certificate must contain one of; empty: any certificate. */
+  names: readonly string[];
+}
+
 /** Bounded concurrency of a route across all workers. */
 export interface ConcurrencySpec {
   requestsMax: number;
@@ -156,6 +162,7 @@ export interface CacheSpec {
 
 /** Settings of all optional steps. */
 export interface StepSpecs {
+  clientCertificate?: ClientCertificateSpec;
   /** Requests must carry an API key that opens the route. */
   requiresApiKey?: true;
   /** Tenants that may use the route; absent: all. */

@@ -19,6 +19,8 @@ export interface TlsSpec {
   /** For unknown names, and for clients that send no name; without it they are refused. */
   fallback?: TlsContextSpec;
   contexts: readonly TlsContextSpec[];
+  /** Certificates of clients that are signed by `caPem`; absent: they are not requested. */
+  clientCertificates?: { mode: "request" | "require"; caPem: string };
   /** True if the control plane is told the names of handshakes that no certificate fits. */
   reportsUnknown?: boolean;
   /** Certificates of TLS-ALPN-01 challenges by name (RFC 8737); absent without automatic certificates. */

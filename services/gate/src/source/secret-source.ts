@@ -7,6 +7,7 @@ import { replaceFile } from "@platform/kernel/files";
 import type { Logger } from "@platform/kernel/log";
 import { SecretService, SecretServiceError } from "@platform/kernel/secret-service";
 import { createSecretBox, type SecretBox } from "@platform/kernel/secrets";
+import { listDnsNames } from "@platform/kernel/tls";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
 import { z } from "zod";
 import { makeFolder, readTextFile } from "../access/durable-file.ts";
@@ -294,12 +295,8 @@ function isPairOf(certPem: string, keyPem: string): boolean | undefined {
   }
 }
 
-function listNames({ subjectAltName = "" }: X509Certificate): string[] {
-  return subjectAltName
-    .split(", ")
-    .filter((name) => name.startsWith("DNS:"))
-    .map((name) => name.slice(4).toLowerCase())
-    .filter((name) => isServerName(name, true));
+function listNames(certificate: X509Certificate): string[] {
+  return listDnsNames(certificate).filter((name) => isServerName(name, true));
 }
 
 function describe(error: unknown): string {

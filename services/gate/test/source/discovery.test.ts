@@ -7,6 +7,13 @@ import { waitFor } from "@platform/testing/wait";
 import { Discovery } from "../../src/source/discovery.ts";
 import { serve } from "../fixture/serve.ts";
 
+const FAULTS: readonly (readonly [status: number, body: string, says: RegExp])[] = [
+  [200, "<html>", /is not JSON/],
+  [200, '{"services": []}', /expected \{"services"/],
+  [200, `"${"x".repeat(5_000_000)}"`, /./],
+  [500, "", /status 500/],
+];
+
 const log = createLogger({ service: "gate", level: "error", write: () => undefined });
 
 test("addresses change with the document; a fault keeps the last ones, readiness warns after a minute", async (context) => {
@@ -54,14 +61,7 @@ test("addresses change with the document; a fault keeps the last ones, readiness
   assert.deepEqual(list("orders"), ["http://a", "http://b"]);
   assert.match(discovery.view().error ?? "", /^services\.orders\[0\]: /);
   await waitFor(() => changes === before + 1, "one change");
-
-  const faults: [status: number, body: string, says: RegExp][] = [
-    [200, "<html>", /is not JSON/],
-    [200, '{"services": []}', /expected \{"services"/],
-    [200, `"${"x".repeat(5_000_000)}"`, /./],
-    [500, "", /status 500/],
-  ];
-  for (const [status, body, says] of faults) {
+  for (const [status, body, says] of FAULTS) {
     answer = { status, body };
     await wait(() => says.test(discovery.view().error ?? ""), String(says));
     assert.deepEqual(list("stock"), ["http://d"]);

@@ -4,13 +4,18 @@ import { createEgress } from "@platform/kernel/egress";
 import { createRetryLaterError } from "@platform/kernel/errors";
 import { answerWith, readMethod } from "../../exchange/answers.ts";
 import type { GateExchange, Step } from "../../exchange/exchange.ts";
-import type { ForwardAuth, RouteSpec } from "../../shared-state/index.ts";
+import { CLIENT_CERT_FIELDS, type ForwardAuth, type RouteSpec } from "../../shared-state/index.ts";
 import type { StepParts } from "../step-parts.ts";
 
 const IN_FLIGHT_MAX = 1_024;
 const BODY_BYTES_MAX = 1_048_576;
 /** Identity that the gateway has verified; clients may not set it. */
-const IDENTITY: readonly string[] = ["x-user-id", "x-user-roles", "x-tenant-id"];
+const IDENTITY: readonly string[] = [
+  "x-user-id",
+  "x-user-roles",
+  "x-tenant-id",
+  ...CLIENT_CERT_FIELDS,
+];
 /** Credentials for the service, also if it returns others for the upstream. */
 const CREDENTIALS: readonly string[] = ["authorization", "cookie"];
 /** Fields of one connection, of the body, and those that the gateway writes. */
