@@ -1,18 +1,5 @@
 // Rules of the prompt guard: combinations of concepts, and markup of chat templates, each with a weight.
-import { RE2JS } from "re2js";
-
-/** A rule over the code of a text, or over the text itself. */
-export interface GuardRule {
-  readonly pattern: RE2JS;
-  /** Probability that a text with this combination is an attack. */
-  readonly weight: number;
-  /** Characters without which the rule cannot match: they are looked for first. */
-  readonly needs: string;
-}
-
-function rule(needs: string, pattern: string, weight: number): GuardRule {
-  return { needs, pattern: RE2JS.compile(pattern), weight };
-}
+import { codeRule as rule, type GuardRule, textRule } from "./guard-rule.ts";
 
 /** Up to so many other words of the same sentence, none of them "my". */
 const gap = (words: number): string => `[^|m]{0,${words}}`;
@@ -80,22 +67,30 @@ export const CONCEPT_RULES: readonly GuardRule[] = [
 
 /** Rules over normalized texts. */
 export const MARKUP_RULES: readonly GuardRule[] = [
-  rule("<|im_start|>", "<\\|im_start\\|>\\s*system", 0.85),
-  rule("start_header_id", "<\\|start_header_id\\|>\\s*system", 0.85),
-  rule("<<sys>>", "<<sys>>", 0.85),
-  rule("<system>", "</(?:user|input|instructions?|message)>\\s*<(?:system|instructions?)>", 0.85),
-  rule("<instructions>", "</instructions>\\s*<instructions>", 0.85),
-  rule("system:", "(?m)^#{2,4} ?system:", 0.8),
-  rule("system:", "(?m)^(?:human|assistant):(?s:.{0,400})^\\s*system:", 0.85),
-  rule('"system"', '"role"\\s*:\\s*"system"\\s*,\\s*"content"', 0.8),
-  rule("[system", "(?m)^\\[system (?:message|prompt|update)\\]", 0.8),
-  rule("safety", '\\bsafety(?:[_ -]filters?)?\\s*[=:"]+\\s*(?:off|false|none|disabled)', 0.6),
-  rule("](http", "!\\[[^\\]]{0,80}\\]\\(https?://[^)\\s]{1,200}\\?[^)\\s]{0,200}\\)", 0.6),
-  rule("id_rsa", "(?:id_rsa|/etc/passwd|\\.env\\b|secrets\\.ya?ml)(?s:.{0,80})https?://", 0.8),
-  rule("/etc/passwd", "/etc/passwd(?s:.{0,80})https?://", 0.8),
-  rule(".env", "\\.env\\b(?s:.{0,80})https?://", 0.8),
-  rule("secrets.yml", "secrets\\.ya?ml(?s:.{0,80})https?://", 0.8),
-  rule("restrictions", 'restrictions"?\\s*[=:]\\s*(?:\\[\\]|none|"none")', 0.6),
-  rule("refusals", "refusals\\s*=\\s*(?:disabled|off|none)", 0.6),
-  rule("allowed-modes", "<allowed-modes>\\s*(?:unrestricted|uncensored|jailbreak|developer)", 0.85),
+  textRule("<|im_start|>", "<\\|im_start\\|>\\s*system", 0.85),
+  textRule("start_header_id", "<\\|start_header_id\\|>\\s*system", 0.85),
+  textRule("<<sys>>", "<<sys>>", 0.85),
+  textRule(
+    "<system>",
+    "</(?:user|input|instructions?|message)>\\s*<(?:system|instructions?)>",
+    0.85,
+  ),
+  textRule("<instructions>", "</instructions>\\s*<instructions>", 0.85),
+  textRule("system:", "(?m)^#{2,4} ?system:", 0.8),
+  textRule("system:", "(?m)^(?:human|assistant):(?s:.{0,400})^\\s*system:", 0.85),
+  textRule('"system"', '"role"\\s*:\\s*"system"\\s*,\\s*"content"', 0.8),
+  textRule("[system", "(?m)^\\[system (?:message|prompt|update)\\]", 0.8),
+  textRule("safety", '\\bsafety(?:[_ -]filters?)?\\s*[=:"]+\\s*(?:off|false|none|disabled)', 0.6),
+  textRule("](http", "!\\[[^\\]]{0,80}\\]\\(https?://[^)\\s]{1,200}\\?[^)\\s]{0,200}\\)", 0.6),
+  textRule("id_rsa", "(?:id_rsa|/etc/passwd|\\.env\\b|secrets\\.ya?ml)(?s:.{0,80})https?://", 0.8),
+  textRule("/etc/passwd", "/etc/passwd(?s:.{0,80})https?://", 0.8),
+  textRule(".env", "\\.env\\b(?s:.{0,80})https?://", 0.8),
+  textRule("secrets.yml", "secrets\\.ya?ml(?s:.{0,80})https?://", 0.8),
+  textRule("restrictions", 'restrictions"?\\s*[=:]\\s*(?:\\[\\]|none|"none")', 0.6),
+  textRule("refusals", "refusals\\s*=\\s*(?:disabled|off|none)", 0.6),
+  textRule(
+    "allowed-modes",
+    "<allowed-modes>\\s*(?:unrestricted|uncensored|jailbreak|developer)",
+    0.85,
+  ),
 ];

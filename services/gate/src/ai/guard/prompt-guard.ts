@@ -2,27 +2,45 @@
 import { createHash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import { encodeConcepts } from "./concepts.ts";
-import { CONCEPT_RULES, type GuardRule, MARKUP_RULES } from "./guard-rules.ts";
+import type { GuardRule } from "./guard-rule.ts";
+import { CONCEPT_RULES, MARKUP_RULES } from "./guard-rules.ts";
+import { ADDRESS_RULES, ORDER_RULES, READER_WORDS } from "./indirect-rules.ts";
 import { normalizeText } from "./normalize-text.ts";
 
 /** Longer texts are judged in pieces, which overlap. */
-const PIECE_CHARACTERS = 16_384;
+const PIECE_CHARACTERS = 6_144;
 const OVERLAP_CHARACTERS = 1_024;
+const ORDER_WEIGHT_MAX = 0.7;
 
-/** Probability from 0 to 1 that a text is an attack, by all rules together: 1 − ∏(1 − weight). */
+/**
+ * Probability from 0 to 1 that a text is an attack, by all rules together: 1 − ∏(1 − weight). Of the rules about whom a text
+ * addresses only the strongest counts; those about what it orders count if it addresses a model, up to a limit.
+ */
 export function scoreText(text: string): number {
   const normalized = normalizeText(text);
   const code = encodeConcepts(normalized);
-  let innocence = 1;
-  for (const rule of CONCEPT_RULES) if (matches(rule, code, true)) innocence *= 1 - rule.weight;
-  for (const rule of MARKUP_RULES)
-    if (matches(rule, normalized, false)) innocence *= 1 - rule.weight;
-  return 1 - innocence;
+  const direct = leave(CONCEPT_RULES, code) * leave(MARKUP_RULES, normalized);
+  const address = READER_WORDS.test(normalized) ? findStrongest(ADDRESS_RULES, normalized) : 0;
+  const order = address === 0 ? 0 : Math.min(1 - leave(ORDER_RULES, normalized), ORDER_WEIGHT_MAX);
+  return 1 - direct * (1 - address) * (1 - order);
 }
 
-function matches({ needs, pattern }: GuardRule, text: string, isCode: boolean): boolean {
-  if (!isCode) return text.includes(needs) && pattern.matcher(text).find();
-  for (const concept of needs) if (!text.includes(concept)) return false;
+// The probability that is left for a harmless text.
+function leave(rules: readonly GuardRule[], text: string): number {
+  let innocence = 1;
+  for (const rule of rules) if (matches(rule, text)) innocence *= 1 - rule.weight;
+  return innocence;
+}
+
+function findStrongest(rules: readonly GuardRule[], text: string): number {
+  let strongest = 0;
+  for (const rule of rules)
+    if (rule.weight > strongest && matches(rule, text)) strongest = rule.weight;
+  return strongest;
+}
+
+function matches({ needs, pattern }: GuardRule, text: string): boolean {
+  for (const part of needs) if (!text.includes(part)) return false;
   return pattern.matcher(text).find();
 }
 

@@ -1,0 +1,21 @@
+// A rule of the prompt guard: a pattern with its weight.
+import { RE2JS } from "re2js";
+
+/** A rule over the code of a text, or over the text itself. */
+export interface GuardRule {
+  readonly pattern: RE2JS;
+  /** Probability that a text with this combination is an attack. */
+  readonly weight: number;
+  /** Parts without which the rule cannot match: they are looked for first. */
+  readonly needs: readonly string[];
+}
+
+/** A rule over codes (`concepts.ts`); `needs` are concepts, all of which must be there. */
+export function codeRule(needs: string, pattern: string, weight: number): GuardRule {
+  return { needs: Array.from(needs), pattern: RE2JS.compile(pattern), weight };
+}
+
+/** A rule over normalized texts; `needs` is a text that must be there. */
+export function textRule(needs: string, pattern: string, weight: number): GuardRule {
+  return { needs: [needs], pattern: RE2JS.compile(pattern), weight };
+}
