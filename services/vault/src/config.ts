@@ -321,6 +321,10 @@ const KEYS = {
   enable_audit: key(z.boolean().default(true), {
     description: "Writes an access log to the bucket system-access-logs.",
   }),
+  bucket_logging_interval_s: key(z.number().int().min(1).max(86_400).default(300), {
+    description:
+      "Time for which access logs of buckets (`?logging`) are collected before they are written. Lines that wait are lost with the process.",
+  }),
   secret_url: unavailable("Secret service.", "PLATFORM_SECRET_URL"),
   secret_api_key: unavailable("Key for the secret service.", "PLATFORM_SECRET_API_KEY", true),
   secret_tenant_id: unavailable(

@@ -9,6 +9,8 @@ import { Authorizer } from "../access/authorizer.ts";
 import { TenantBudgets } from "../access/budget.ts";
 import { toAuditEntry, toCallEntry } from "../admin/audit-entry.ts";
 import { AuditLog } from "../audit/audit-log.ts";
+import { formatCallLine, formatRequestLine } from "../audit/bucket-log-line.ts";
+import type { BucketLogs } from "../audit/bucket-logs.ts";
 import { hasDefaultCredentials, type VaultConfig } from "../config.ts";
 import type { BackupParts } from "../backup/other-run.ts";
 import type { JobEngine } from "../job/job-engine.ts";
@@ -30,6 +32,7 @@ import type { Callers } from "./callers.ts";
 import { openAskEndpoint, openMetadataQuestions, openVectorQuestions } from "./search.ts";
 import { openGuests, startTriggers } from "./guests.ts";
 import { openBackups, openJobs } from "./jobs.ts";
+import { openBucketLogs } from "./bucket-logs.ts";
 import { openSelect } from "./select.ts";
 import type { EventDelivery } from "./delivery.ts";
 import type { Storage } from "./storage.ts";
@@ -59,6 +62,13 @@ interface Observer {
   onStarted: Parameters<typeof createObjectHandler>[0]["onStarted"];
   onFinished: Parameters<typeof createObjectHandler>[0]["onFinished"];
   onFault: (fault: Parameters<ReturnType<typeof createFaultCounter>>[0]) => void;
+}
+
+/** Records of finished requests. */
+interface Records {
+  readonly audit: AuditLog | undefined;
+  readonly logs: BucketLogs;
+  readonly account: Storage["account"];
 }
 
 /** Opens the listener. */
@@ -103,7 +113,9 @@ export async function openObjects(
   const audit = openAudit(config, service, storage);
   const engine = createEngine({ unsentBytesMax: config.max_unsent_size });
   const ids = new RequestIds();
-  const observer = createObserver(service, output, storage, engine, audit);
+  const logs = openBucketLogs(config, service, store, api.authorizer);
+  const records = { audit, logs, account };
+  const observer = createObserver(service, output, storage, engine, records);
   const server = createObjectServer(config, service, api, { engine, ids, observer });
   collectConnections(service.metrics, () => ({
     connections: server.counts.connections,
@@ -111,7 +123,7 @@ export async function openObjects(
   }));
   const port = await listen(config, service, server);
   drainServer(service, server, engine);
-  const onOperation = createOperationAudit(service, audit);
+  const onOperation = createOperationAudit(service, records);
   const operations = new InnerOperations({ api, ids, onFinished: onOperation });
   startTriggers(service, storage, guests, operations);
   jobs.start(operations);
@@ -131,10 +143,15 @@ function drainServer({ lifecycle }: Service, server: Server, engine: Engine): vo
 
 function createOperationAudit(
   { clock }: Service,
-  audit: AuditLog | undefined,
+  { audit, logs, account }: Records,
 ): Objects["onOperation"] {
   const timestamps = new TimestampFormatter();
-  return (call) => audit?.add(toCallEntry(call, timestamps.format(clock.now())));
+  return (call) => {
+    const nowMs = clock.now();
+    audit?.add(toCallEntry(call, timestamps.format(nowMs)));
+    if (logs.isLogged(call.bucket))
+      logs.add(call.bucket, formatCallLine(call, account, nowMs), nowMs);
+  };
 }
 
 /** The address to listen on: the built-in credentials must not be usable from other machines. */
@@ -162,7 +179,7 @@ function createObserver(
   output: LogOutput,
   { store }: Storage,
   engine: Engine,
-  audit: AuditLog | undefined,
+  { audit, logs, account }: Records,
 ): Observer {
   const metrics = createObjectMetrics(registry, store);
   const countFault = createFaultCounter(registry);
@@ -173,10 +190,14 @@ function createObserver(
     onFinished: (finished) => {
       const { exchange } = finished.request;
       const durationMs = engine.now() - exchange.startedAtMs;
-      const endedAt = timestamps.format(clock.now());
+      const endedMs = clock.now();
+      const endedAt = timestamps.format(endedMs);
       metrics.onFinished(finished, durationMs);
       recordRequest(finished, durationMs, endedAt);
       audit?.add(toAuditEntry(finished, endedAt));
+      const { bucketName } = finished;
+      if (!logs.isLogged(bucketName)) return;
+      logs.add(bucketName, formatRequestLine(finished, account, { durationMs, endedMs }), endedMs);
     },
     onFault: (fault) => {
       metrics.onFault(fault);

@@ -26,12 +26,21 @@ export interface BucketSettings {
   tagging: Readonly<Record<string, string>>;
   acl: Acl;
   accelerate: { status: "Suspended" };
+  logging: BucketLogging;
   triggers: TriggerSettings;
   vectorIndex: VectorIndex;
 }
 
 /** The kinds of settings. */
 export type BucketSettingKind = keyof BucketSettings;
+
+/** The place of the access logs of a bucket. */
+export interface BucketLogging {
+  readonly targetBucket: string;
+  readonly targetPrefix: string;
+  /** The time in the keys of logs below `account/region/bucket/`; absent: keys are the prefix and the time. */
+  readonly partitionedBy?: "EventTime" | "DeliveryTime";
+}
 
 /** A CORS rule. */
 export interface CorsRule {

@@ -52,18 +52,7 @@ async function serve(options: ObjectServerOptions, exchange: Exchange, id: strin
   const request = new S3Request(exchange, id, api);
   const span = startRequestSpan(options.tracer, request);
   request.trace = span.context;
-  const finished: FinishedRequest = {
-    request,
-    span,
-    operation: "Unknown",
-    answersRegion: false,
-    errorForm: "s3",
-    bucketName: "",
-    key: "",
-    caller: undefined,
-    status: 0,
-    errorCode: undefined,
-  };
+  const finished = beginRequest(request, span);
   let answer: S3Answer;
   try {
     answer = await answerRequest(options, request, finished);
@@ -90,6 +79,7 @@ async function serve(options: ObjectServerOptions, exchange: Exchange, id: strin
     }
   }
   finished.status = answer.status;
+  finished.answer = answer;
   const bucket = api.store.buckets.find(finished.bucketName);
   const added = getCrossOriginHeaders(request, bucket);
   if (bucket !== undefined && finished.answersRegion) {
@@ -109,6 +99,23 @@ async function serve(options: ObjectServerOptions, exchange: Exchange, id: strin
   }
   request.release();
   options.onFinished(finished);
+}
+
+function beginRequest(request: S3Request, span: FinishedRequest["span"]): FinishedRequest {
+  return {
+    request,
+    span,
+    operation: "Unknown",
+    answersRegion: false,
+    errorForm: "s3",
+    bucketName: "",
+    key: "",
+    caller: undefined,
+    signature: undefined,
+    answer: undefined,
+    status: 0,
+    errorCode: undefined,
+  };
 }
 
 function answerFailure(
@@ -167,29 +174,40 @@ async function answerRequest(
   finished.operation = operation.name;
   finished.answersRegion = operation.answersRegion;
   finished.errorForm = operation.errorForm;
-  const { query, forwardedHost } = request;
-  const signed = api.verifier.verify({
-    method,
-    rawPath,
-    query,
-    fields,
-    ignoredParameters: ignored,
-    hostedBucket: readHostedBucket(host, api.domain),
-    forwardedHost,
-  });
+  const signed = verifySender(api, request, ignored);
   const caller = signed.kind === "signed" ? signed.owner : ANONYMOUS;
   finished.caller = caller;
+  const signature = signed.kind === "signed" ? signed.signature : undefined;
+  finished.signature = signature;
+  const tenant = takeBudget(api, request, caller);
   const context = await admitOperation(api, {
     request,
     address,
     operation,
     caller,
-    tenant: takeBudget(api, request, caller),
-    signature: signed.kind === "signed" ? signed.signature : undefined,
+    tenant,
+    signature,
     payload: signed.payload,
-    query,
+    query: request.query,
   });
   return await operation.handler(context);
+}
+
+function verifySender(
+  { verifier, domain }: ObjectApi,
+  { method, rawPath, query, fields, host, forwardedHost }: S3Request,
+  ignoredParameters: Parameters<ObjectApi["verifier"]["verify"]>[0]["ignoredParameters"],
+): ReturnType<ObjectApi["verifier"]["verify"]> {
+  const hostedBucket = readHostedBucket(host, domain);
+  return verifier.verify({
+    method,
+    rawPath,
+    query,
+    fields,
+    ignoredParameters,
+    hostedBucket,
+    forwardedHost,
+  });
 }
 
 async function sendAnswer(

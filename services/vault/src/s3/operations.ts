@@ -10,6 +10,7 @@ import {
   headBucket,
   listBuckets,
 } from "./bucket/bucket.ts";
+import { getBucketLogging, putBucketLogging } from "./bucket/logging.ts";
 import { corsSetting } from "./bucket/cors.ts";
 import { encryptionSetting } from "./bucket/encryption.ts";
 import { lifecycleSetting } from "./bucket/lifecycle.ts";
@@ -25,14 +26,12 @@ import {
   analytics,
   deleteBucketReplication,
   getBucketAccelerateConfiguration,
-  getBucketLogging,
   getBucketReplication,
   getBucketRequestPayment,
   intelligentTiering,
   inventory,
   metrics,
   putBucketAccelerateConfiguration,
-  putBucketLogging,
   putBucketReplication,
   putBucketRequestPayment,
 } from "./bucket/unset.ts";

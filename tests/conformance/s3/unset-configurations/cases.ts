@@ -65,9 +65,7 @@ export const cases = casesOf(
   [
     "NotImplemented for what would have to change something, MalformedXML for what is none",
     async ({ ask }) => {
-      const target = "<LoggingEnabled><TargetBucket>b</TargetBucket></LoggingEnabled>";
       const puts = [
-        ["?logging", `<BucketLoggingStatus>${target}</BucketLoggingStatus>`],
         ["?accelerate", toStatus("Enabled")],
         ["?requestPayment", toPayer("Requester")],
         ["?replication", "<ReplicationConfiguration/>"],

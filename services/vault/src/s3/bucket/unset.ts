@@ -16,20 +16,6 @@ export const putBucketReplication: OperationHandler = () => {
 
 export const deleteBucketReplication: OperationHandler = () => answerEmpty();
 
-export const getBucketLogging: OperationHandler = () =>
-  answerXml(xmlDocument("BucketLoggingStatus", ""));
-
-/** PutBucketLogging; logging can only be disabled. */
-export const putBucketLogging: OperationHandler = async (context) => {
-  const body = await receiveDocument(context);
-  const root = parseXml(body, "BucketLoggingStatus");
-  root.allow("LoggingEnabled");
-  if (root.find("LoggingEnabled") !== undefined) {
-    throw new S3Error("NotImplemented", "Logging to buckets is not implemented.");
-  }
-  return answerEmpty(200);
-};
-
 export const getBucketRequestPayment: OperationHandler = () =>
   answerXml(xmlDocument("RequestPaymentConfiguration", tag("Payer", "BucketOwner")));
 
