@@ -22,6 +22,8 @@ export interface Bind {
   tsigKey: string;
   /** Runs commands of nsupdate, such as `add a.example.test 60 A 127.0.0.1`. */
   update: (zone: string, ...commands: string[]) => void;
+  /** The data of the records of a name, one a line; "" without a record. */
+  dig: (name: string, type: string) => string;
   stop: () => Promise<void>;
 }
 
@@ -35,22 +37,7 @@ export async function startBind(
   const place = join(folder, `bind-${used}`);
   mkdirSync(place, { recursive: true });
   const secret = Buffer.from("a secret of thirty-two bytes....").toString("base64");
-  const declared = zones.map((zone) => {
-    const file = join(place, zone);
-    const start = `$TTL 1\n@ SOA ns.${zone}. admin.${zone}. 1 60 60 60 1\n@ NS ns.${zone}.\nns A 127.0.0.1\n`;
-    writeFileSync(file, start);
-    return `zone "${zone}" { type master; file "${file}"; allow-update { key "test-key"; }; };`;
-  });
-  const config = [
-    `options { directory "${place}"; pid-file none; listen-on port ${used} { 127.0.0.1; };`,
-    "listen-on-v6 { none; }; recursion no; max-records-per-type 0; dnssec-validation no; allow-query { any; };",
-    `session-keyfile "${join(place, "session.key")}"; };`,
-    "controls { };",
-    `key "test-key" { algorithm hmac-sha256; secret "${secret}"; };`,
-    ...declared,
-  ];
-  const path = join(place, "named.conf");
-  writeFileSync(path, config.join("\n"));
+  const path = writeConfig(place, used, zones, secret);
   const child = spawn("named", ["-g", "-n", "1", "-c", path], {
     stdio: ["ignore", "ignore", "pipe"],
   });
@@ -76,6 +63,11 @@ export async function startBind(
       });
       if (status !== 0) throw new Error(`nsupdate: ${stderr}`);
     },
+    dig: (name, type) =>
+      spawnSync("dig", ["@127.0.0.1", "-p", String(used), "+short", name, type], {
+        encoding: "utf8",
+        timeout: 10_000,
+      }).stdout.trim(),
     stop: async () => {
       if (isOver()) return;
       const exited = once(child, "exit");
@@ -83,4 +75,29 @@ export async function startBind(
       await exited;
     },
   };
+}
+
+function writeConfig(
+  place: string,
+  port: number,
+  zones: readonly string[],
+  secret: string,
+): string {
+  const declared = zones.map((zone) => {
+    const file = join(place, zone);
+    const start = `$TTL 1\n@ SOA ns.${zone}. admin.${zone}. 1 60 60 60 1\n@ NS ns.${zone}.\nns A 127.0.0.1\n`;
+    writeFileSync(file, start);
+    return `zone "${zone}" { type master; file "${file}"; allow-update { key "test-key"; }; };`;
+  });
+  const config = [
+    `options { directory "${place}"; pid-file none; listen-on port ${port} { 127.0.0.1; };`,
+    "listen-on-v6 { none; }; recursion no; max-records-per-type 0; dnssec-validation no; allow-query { any; };",
+    `session-keyfile "${join(place, "session.key")}"; };`,
+    "controls { };",
+    `key "test-key" { algorithm hmac-sha256; secret "${secret}"; };`,
+    ...declared,
+  ];
+  const path = join(place, "named.conf");
+  writeFileSync(path, config.join("\n"));
+  return path;
 }

@@ -6,62 +6,23 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { type ConnectionOptions, connect } from "node:tls";
-import { findFreePort } from "@platform/kernel/testing";
-import { type Pebble, pebbleSkip as skip, startPebble } from "@platform/testing/pebble";
+import { pebbleSkip as skip } from "@platform/testing/pebble";
 import {
+  type Edge,
   type GateProcess,
-  makeFolder,
-  runtimes,
-  startGate,
-} from "../../../services/gate/test/fixture/gate-process.ts";
-
-const [runtime] = runtimes;
-
-interface Edge {
-  pebble: Pebble;
-  folder: string;
-  config: Record<string, unknown>;
-  port: number;
-  plainPort: number;
-}
-
-async function prepare(
-  context: TestContext,
-  options: Partial<Parameters<typeof startPebble>[0]> = {},
-): Promise<Edge> {
-  const folder = makeFolder(context);
-  const [port, plainPort] = [await findFreePort(), await findFreePort()];
-  const pebble = await startPebble({ folder, tlsPort: port, httpPort: plainPort, ...options });
-  context.after(() => pebble.stop());
-  const config = {
-    addr: `127.0.0.1:${port}`,
-    http_addr: `127.0.0.1:${plainPort}`,
-    workers: 2,
-    auto_tls: true,
-    auto_tls_domain: ["one.test"],
-    acme_directory_url: pebble.directoryUrl,
-    acme_ca: pebble.caPath,
-  };
-  return { pebble, folder, config, port, plainPort };
-}
-
-const start = (context: TestContext, { folder, config }: Edge, more: object = {}) =>
-  startGate(context, { runtime: runtime!, folder, config: { ...config, ...more } });
+  prepareEdge as prepare,
+  readPeer,
+  startEdge as start,
+} from "./edge.ts";
 
 /** Serial number of the certificate of a name; the code of the error if the handshake fails. */
 async function readSerial(edge: Edge, servername: string, ca: string): Promise<string> {
-  const options: ConnectionOptions = { host: "127.0.0.1", port: edge.port, servername, ca };
-  const socket = connect(options);
   try {
-    await once(socket, "secureConnect");
-    return socket.getPeerCertificate().serialNumber;
+    return (await readPeer(edge.port, servername, ca)).serialNumber;
   } catch (error) {
     return String((error as NodeJS.ErrnoException).code);
-  } finally {
-    socket.destroy();
   }
 }
 

@@ -359,9 +359,9 @@ export class CertificateManager implements Collector {
   #obtain(managed: Managed, deadline: AbortSignal) {
     const { settings, publish } = this.#options;
     const { name, stored, failures } = managed;
-    const possible = settings.challenges.filter(
-      (type) => type === "dns-01" || !name.startsWith("*."),
-    );
+    const possible: readonly ChallengeType[] = name.startsWith("*.")
+      ? ["dns-01"]
+      : settings.challenges;
     // After a failure, another kind is tried.
     const first = failures % possible.length;
     return obtainCertificate({

@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { type AcmeAnswer, type AcmeClient, parse, requireLocation } from "./acme-client.ts";
 import { AcmeError, readRetryAfter } from "./acme-error.ts";
+import { listDnsNames } from "@platform/kernel/tls";
 import { createCertificateKey, createRequest, type KeyType } from "./certificate-request.ts";
 
 /** Kinds of challenges. */
@@ -197,12 +198,4 @@ function checkChain({ name, readNowMs }: OrderOptions, certPem: string, keyPem: 
   if (certificate.validToDate.getTime() <= readNowMs()) {
     throw new AcmeError("", "the certificate has expired already");
   }
-}
-
-/** Lower-case DNS names of a certificate. */
-function listDnsNames({ subjectAltName = "" }: X509Certificate): string[] {
-  return subjectAltName
-    .split(", ")
-    .filter((name) => name.startsWith("DNS:"))
-    .map((name) => name.slice(4).toLowerCase());
 }

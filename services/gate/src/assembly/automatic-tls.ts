@@ -7,7 +7,10 @@ import { AcmeFiles } from "../acme/acme-files.ts";
 import { AskedNames } from "../acme/asked-names.ts";
 import { type AcmeSettings, CertificateManager } from "../acme/certificate-manager.ts";
 import { ChallengeBoard, type PendingChallenges } from "../acme/challenge-board.ts";
+import { DnsChallenges } from "../acme/dns-challenge.ts";
 import { GATE_VERSION, type GateConfig } from "../config/document.ts";
+import { parseNameServer } from "../config/discovery-address.ts";
+import { parseTsigKey } from "../config/tsig-key.ts";
 import type { Controller } from "../control/controller.ts";
 import type { GateState } from "../control/gate-state.ts";
 import { isServerName } from "../shared-state/index.ts";
@@ -49,6 +52,7 @@ export class AutomaticTls {
     const apply = async (): Promise<void> => this.#controller?.renew();
     this.#board = new ChallengeBoard(apply, Date.now);
     const settings = readSettings(config);
+    const dns = openDns(config, log);
     const { directoryUrl } = settings;
     const isEphemeral = config.ephemeral;
     this.manager = new CertificateManager({
@@ -56,7 +60,8 @@ export class AutomaticTls {
       files: new AcmeFiles({ folder, directoryUrl, isEphemeral, log, readNowMs: Date.now }),
       userAgent: `platform-gate/${GATE_VERSION}`,
       lock,
-      publish: (proof) => this.#board.add(proof),
+      publish: (proof, signal) =>
+        proof.type === "dns-01" ? dns!.add(proof, signal) : this.#board.add(proof),
       onChanged: apply,
       log,
     });
@@ -120,6 +125,17 @@ function listNames({ auto_tls_domain: domains }: GateConfig, { routes }: GateSta
   if (domains.length > 0) return domains;
   const hosts = [...routes.values()].flatMap(({ host }) => host ?? []);
   return [...new Set(hosts)].filter((host) => isServerName(host) && host.includes("."));
+}
+
+/** Undefined without `acme_dns`. */
+function openDns({ acme_dns: dns }: GateConfig, log: Logger): DnsChallenges | undefined {
+  if (dns === undefined) return undefined;
+  const readNowMs = Date.now;
+  if (dns.type === "hook") return new DnsChallenges({ settings: dns, log, readNowMs });
+  const { type, zone, tsig_key: key } = dns;
+  const server = parseNameServer(dns.server)!;
+  const settings = { type, zone, server, key: key === undefined ? undefined : parseTsigKey(key) };
+  return new DnsChallenges({ settings, log, readNowMs });
 }
 
 function readSettings(config: GateConfig): AcmeSettings {

@@ -1,6 +1,8 @@
 // Configuration keys of automatic certificates (ACME).
 import { ADDRESS_FORMS, addressSchema, key } from "@platform/kernel/config";
 import { z } from "zod";
+import { parseNameServer } from "./discovery-address.ts";
+import { parseTsigKey } from "./tsig-key.ts";
 import { serverName } from "./server-name.ts";
 import { filePath, serviceUrl, text, unset, unsetOr } from "./value.ts";
 
@@ -8,7 +10,32 @@ import { filePath, serviceUrl, text, unset, unsetOr } from "./value.ts";
 const DIRECTORY_DEFAULT = "https://acme-v02.api.letsencrypt.org/directory";
 const DOMAINS_MAX = 100;
 
-const challengeSchema = z.enum(["tls-alpn-01", "http-01"]);
+const challengeSchema = z.enum(["tls-alpn-01", "http-01", "dns-01"]);
+
+const dnsSchema = z.discriminatedUnion("type", [
+  z.strictObject({
+    type: z.literal("rfc2136"),
+    server: text(64)
+      .refine((server) => parseNameServer(server) !== undefined, {
+        error: 'expected an address such as "192.0.2.53" or "192.0.2.53:53"',
+      })
+      .meta({ description: "primary server of the zone" }),
+    zone: serverName().meta({ description: "zone of the names" }),
+    tsig_key: unset(
+      text(1_024).refine((key) => parseTsigKey(key) !== undefined, {
+        error: "expected algorithm:name:secret, such as hmac-sha256:acme:BASE64",
+      }),
+    ).meta({ description: "key that signs the updates, as algorithm:name:secret" }),
+  }),
+  z.strictObject({
+    type: z.literal("hook"),
+    command: z
+      .array(text(1_024))
+      .min(1)
+      .max(32)
+      .meta({ description: "program and its first arguments" }),
+  }),
+]);
 
 /** Keys of the configuration. */
 export const acmeKeys = {
@@ -55,11 +82,18 @@ export const acmeKeys = {
   acme_key_type: key(unsetOr(z.enum(["p256", "p384", "rsa2048"]).default("p256")), {
     description: "Kind of the keys of certificates. Each certificate has a new key.",
   }),
+  acme_dns: key(unset(dnsSchema), {
+    description:
+      'Way to set DNS records of challenges, which wildcards require: dynamic updates (`{type: "rfc2136", server, zone, tsig_key}`), or a program (`{type: "hook", command}`) that is called with `present` or `cleanup`, the name and the value of a TXT record, without environment variables but PATH, for at most 60 s. Read only at startup.',
+    env: [],
+    flag: false,
+    secret: true,
+  }),
   acme_challenges: key(
     unsetOr(z.array(challengeSchema).min(1).default(["tls-alpn-01", "http-01"])),
     {
       description:
-        "Proofs of the control of a name, the preferred one first; after a failure the next one is tried. On Bun there is http-01 only.",
+        "Proofs of the control of a name, the preferred one first; after a failure the next one is tried. dns-01 requires acme_dns, and is the one of wildcards. On Bun there is no tls-alpn-01.",
     },
   ),
   auto_tls_ask_url: key(unset(serviceUrl()), {

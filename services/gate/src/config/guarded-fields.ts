@@ -115,6 +115,7 @@ export const GLOBAL_KEYS = {
   access_log_path: "file",
   acme_ca: "file",
   acme_directory_url: "address",
+  acme_dns: "address",
   acme_eab_hmac_key: "nothing",
   acme_eab_kid: "nothing",
   acme_email: "nothing",

@@ -10,7 +10,6 @@ import {
 } from "@platform/kernel/config";
 import { type GateConfig, gateDefinition, usesTls } from "./document.ts";
 import { getStateFolder } from "./state-folder.ts";
-import { NOT_AVAILABLE_YET } from "./value.ts";
 
 /** Sources of the configuration. */
 export interface GateSources {
@@ -146,13 +145,12 @@ function checkAutomaticTls(
     const given = kid === undefined ? "acme_eab_hmac_key" : "acme_eab_kid";
     complain(missing, given, "is required: acme_eab_kid and acme_eab_hmac_key belong together");
   }
+  if (config.acme_challenges.includes("dns-01") && config.acme_dns === undefined) {
+    complain("acme_dns", "acme_challenges", "is required: acme_challenges contains dns-01");
+  }
   for (const [index, name] of config.auto_tls_domain.entries()) {
-    if (!name.startsWith("*.")) continue;
+    if (!name.startsWith("*.") || config.acme_dns !== undefined) continue;
     const path = `auto_tls_domain[${index}]`;
-    complain(
-      path,
-      "auto_tls_domain",
-      `"${name}" requires a DNS challenge, which is ${NOT_AVAILABLE_YET}`,
-    );
+    complain(path, "auto_tls_domain", `"${name}" requires a DNS challenge: set acme_dns`);
   }
 }

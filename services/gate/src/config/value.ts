@@ -19,7 +19,7 @@ const PREFIX_CHARS_MAX = 2048;
 const PREFIX_SEGMENTS_MAX = 120;
 const HOST_CHARS_MAX = 253;
 /** Error message for known fields that are not available yet. */
-export const NOT_AVAILABLE_YET = "not available yet";
+const NOT_AVAILABLE_YET = "not available yet";
 
 /** The path of a local file. */
 export function filePath() {

@@ -56,6 +56,7 @@ const START_ONLY_KEYS = [
   "acme_profile",
   "acme_key_type",
   "acme_challenges",
+  "acme_dns",
   "discovery",
   "gitops.dir",
   "gitops.secret",

@@ -19,7 +19,7 @@ export const RecordType = {
 export const ResponseCode = { noError: 0, nameError: 3 } as const;
 
 /** The internet, in records and questions. */
-const CLASS_IN = 1;
+export const CLASS_IN = 1;
 
 /** A record; what its data contains depends on its type. */
 export interface DnsRecord {
@@ -47,6 +47,8 @@ export interface DnsMessage {
   /** The response did not fit: ask over TCP. */
   isTruncated: boolean;
   code: number;
+  /** Start of the last record, which may be a signature. */
+  lastAt: number;
   question: { name: string; type: number } | undefined;
   answers: DnsRecord[];
   authorities: DnsRecord[];
@@ -86,7 +88,7 @@ export function encodeQuery(
 }
 
 /** Encodes a name without compression. Throws DnsFormatError. */
-function encodeName(name: string): Buffer {
+export function encodeName(name: string): Buffer {
   const labels = name === "" ? [] : name.replace(/\.$/, "").split(".");
   const parts = labels.flatMap((label) => {
     const bytes = Buffer.from(label, "latin1");
@@ -101,7 +103,7 @@ function encodeName(name: string): Buffer {
 }
 
 /** Encodes a record. */
-function encodeRecord(
+export function encodeRecord(
   name: string,
   type: number,
   recordClass: number,
@@ -129,6 +131,7 @@ export function parseMessage(bytes: Buffer): DnsMessage {
 class Reader {
   readonly #bytes: Buffer;
   #at = 0;
+  #lastAt = 0;
 
   constructor(bytes: Buffer) {
     this.#bytes = bytes;
@@ -157,6 +160,7 @@ class Reader {
       answers: this.#readRecords(answers),
       authorities: this.#readRecords(authorities),
       additionals: this.#readRecords(additionals),
+      lastAt: this.#lastAt,
     };
   }
 
@@ -165,6 +169,7 @@ class Reader {
   }
 
   #readRecord(): DnsRecord {
+    this.#lastAt = this.#at;
     const name = this.#readName();
     const type = this.#readShort();
     const recordClass = this.#readShort();

@@ -15,7 +15,7 @@ import {
 import { type NameServer, parseNameServer } from "../config/discovery-address.ts";
 
 /** A server that did not answer, or not with a result. */
-class DnsError extends Error {
+export class DnsError extends Error {
   override readonly name = "DnsError";
 }
 
@@ -59,7 +59,7 @@ export async function lookUp(
 }
 
 /** Sends a message over TCP, and returns the response as it came. Throws DnsError. */
-async function exchangeOverTcp(
+export async function exchangeOverTcp(
   { host, port }: NameServer,
   message: Buffer,
   timeoutMs = TIMEOUT_MS,

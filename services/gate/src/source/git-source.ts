@@ -1,10 +1,10 @@
 // Configuration from a git repository: fetches its branch, checks the new commit, and merges it only if it is valid. A bad commit
 // is never what the next start reads.
-import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { PlatformError } from "@platform/kernel/errors";
+import { type ProgramEnd, runProgram } from "./run-program.ts";
 import type { SourceView } from "./source-view.ts";
 
 /** Outcome of a pull. */
@@ -30,6 +30,13 @@ const TOTAL_MS = 30_000;
 const OUTPUT_CHARACTERS_MAX = 64 * 1024;
 /** Hooks, prompts and questions of ssh are off. */
 const OPTIONS = ["-c", "core.hooksPath=/dev/null", "-c", "submodule.recurse=false"];
+const ENVIRONMENT = {
+  GIT_TERMINAL_PROMPT: "0",
+  GIT_ASKPASS: "true",
+  GIT_SSH_COMMAND: "ssh -o BatchMode=yes",
+  GIT_CONFIG_NOSYSTEM: "1",
+  LC_ALL: "C",
+};
 const MISSING = "git is not installed";
 
 /** The repository of one gateway. One pull at a time; those that come meanwhile share the next one. */
@@ -188,49 +195,16 @@ class GitRun {
     throw new PlatformError(kind === "fetch" ? "upstream_unreachable" : "conflict", detail);
   }
 
-  async #spawn(args: readonly string[]) {
-    const child = spawn("git", [...OPTIONS, "-C", this.#folder, ...args], {
-      detached: true,
-      stdio: ["ignore", "pipe", "pipe"],
-      env: {
-        PATH: process.env["PATH"] ?? "/usr/bin:/bin",
-        GIT_TERMINAL_PROMPT: "0",
-        GIT_ASKPASS: "true",
-        GIT_SSH_COMMAND: "ssh -o BatchMode=yes",
-        GIT_CONFIG_NOSYSTEM: "1",
-        LC_ALL: "C",
-      },
-    });
-    const kill = (): void => killGroup(child);
-    this.signal.addEventListener("abort", kill);
-    if (this.signal.aborted) kill();
-    const output = { stdout: "", stderr: "" };
-    for (const name of ["stdout", "stderr"] as const) {
-      child[name].setEncoding("utf8").on("data", (text: string) => {
-        output[name] = (output[name] + text).slice(0, OUTPUT_CHARACTERS_MAX);
-        this.#output = (this.#output + text).slice(0, OUTPUT_CHARACTERS_MAX);
-      });
-    }
+  async #spawn(args: readonly string[]): Promise<ProgramEnd> {
+    const onOutput = (text: string): void => {
+      this.#output = (this.#output + text).slice(0, OUTPUT_CHARACTERS_MAX);
+    };
+    const all = [...OPTIONS, "-C", this.#folder, ...args];
     try {
-      const code = await new Promise<number | null>((resolve, reject) => {
-        child.once("error", reject);
-        child.once("close", resolve);
-      });
-      return { code, ...output };
+      return await runProgram("git", all, { env: ENVIRONMENT, signal: this.signal, onOutput });
     } catch (cause) {
       throw new PlatformError("not_implemented", MISSING, { cause });
-    } finally {
-      this.signal.removeEventListener("abort", kill);
     }
-  }
-}
-
-function killGroup({ pid }: ChildProcess): void {
-  if (pid === undefined) return;
-  try {
-    process.kill(-pid, "SIGKILL");
-  } catch {
-    // It has ended.
   }
 }
 
