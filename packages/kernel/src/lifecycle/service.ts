@@ -1,4 +1,5 @@
 // Lifecycle of a service process: start, ready, reload, drain, exit.
+import { ConfigError } from "../config/index.ts";
 import * as modules from "node:module";
 import type { Logger } from "../log/index.ts";
 import { returnMemory } from "../memory/index.ts";
@@ -118,7 +119,8 @@ async function begin(
   } catch (error) {
     if (machine.lifecycle.stopping.aborted) return;
     logger.error("startup failed", { error });
-    machine.lifecycle.stop("failed start", EXIT_CODES.failure);
+    const isConfig = error instanceof ConfigError;
+    machine.lifecycle.stop("failed start", isConfig ? EXIT_CODES.usage : EXIT_CODES.failure);
   }
 }
 
