@@ -32,3 +32,16 @@ export function createBucketPolicy(bucket: string) {
     ],
   };
 }
+
+/** A policy for reading one object of a bucket. */
+export function createReaderPolicy(bucket: string, key: string) {
+  const resource = `arn:aws:s3:::${bucket}`;
+  return {
+    Version: "2012-10-17",
+    Statement: [
+      // Without it, a missing object is denied rather than not found.
+      { Effect: "Allow", Action: ["s3:ListBucket"], Resource: resource },
+      { Effect: "Allow", Action: ["s3:GetObject"], Resource: `${resource}/${key}` },
+    ],
+  };
+}

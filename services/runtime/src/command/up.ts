@@ -48,7 +48,8 @@ import { getIndexPath } from "../services/gate.ts";
 import { wireIdentity } from "../services/identity.ts";
 import { METRICS_TOKEN } from "../services/metrics.ts";
 import { findOffloadBucket } from "../services/offload.ts";
-import { prepareOffloadBucket } from "../client/offload-bucket.ts";
+import { prepareConfigBucket, prepareOffloadBucket } from "../client/own-bucket.ts";
+import { findConfigPlace } from "../services/config-bucket.ts";
 import { IS_BUILT, selectServices } from "../services/index.ts";
 import { RUNTIME_KEY, RUNTIME_LISTENER, RUNTIME_TOKEN } from "../services/runtime.ts";
 import { createProjectEntry } from "../projects/entry.ts";
@@ -505,15 +506,19 @@ async function startParts(
   lifecycle: Lifecycle,
 ): Promise<string[]> {
   const started = new Map<string, Promise<string[]>>();
+  // The gateway reads it when it starts.
+  const config = findConfigPlace(context, process.env);
   for (const { entry, part } of parts) {
     const needed = (entry.after ?? []).flatMap((name) => started.get(name) ?? []);
     started.set(
       entry.name,
       (async () => {
-        if (entry.needsReady === true) await Promise.all(needed);
+        if (entry.needsReady === true || (entry.name === "gate" && config !== undefined)) {
+          await Promise.all(needed);
+        }
         const notes = (await entry.prepare?.(context)) ?? [];
         if (!lifecycle.stopping.aborted) await part.start();
-        if (entry.name === "vault") notes.push(...(await prepareOffload(context)));
+        if (entry.name === "vault") notes.push(...(await prepareBuckets(context)));
         return notes;
       })(),
     );
@@ -522,16 +527,21 @@ async function startParts(
 }
 
 // Messaging tries its store again and again, so the bucket may come after it has started.
-async function prepareOffload(context: EntryContext): Promise<string[]> {
-  const bucket = findOffloadBucket(context, process.env);
-  if (bucket === undefined) return [];
-  try {
-    await prepareOffloadBucket(context, bucket);
-    return [];
-  } catch (error) {
-    const { message } = error as Error;
-    return [`messaging cannot move segments to the bucket ${bucket} of storage: ${message}`];
+async function prepareBuckets(context: EntryContext): Promise<string[]> {
+  const notes: string[] = [];
+  const segments = findOffloadBucket(context, process.env);
+  const config = findConfigPlace(context, process.env);
+  if (segments !== undefined) {
+    await prepareOffloadBucket(context, segments).catch(({ message }: Error) => {
+      notes.push(`messaging cannot move segments to the bucket ${segments} of storage: ${message}`);
+    });
   }
+  if (config !== undefined) {
+    await prepareConfigBucket(context, config).catch(({ message }: Error) => {
+      notes.push(`the bucket ${config.bucket} of the configuration is not usable: ${message}`);
+    });
+  }
+  return notes;
 }
 
 function describeService(

@@ -3,6 +3,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { formatAddress, parseJson } from "@platform/kernel/config";
 import { CONSOLE_SECRET } from "./auth.ts";
+import { wireConfigStore } from "./config-bucket.ts";
 import { CONSOLE_KEY, formatConsoleUrl, isConsoleShared } from "./console.ts";
 import {
   formatHost,
@@ -60,6 +61,7 @@ export const gateEntry: ServiceEntry = {
         : formatAddress(getAddress(context, CONSOLE_KEY)),
       ...wireConsole(context.credentials[CONSOLE_SECRET] ?? "", context, process.env),
       ...wireIdentity("gate", context, process.env),
+      ...wireConfigStore(context, process.env),
     },
   }),
   describe: (context) =>
