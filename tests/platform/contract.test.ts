@@ -311,7 +311,11 @@ async function createOtherExamples(): Promise<Record<string, Example>> {
   await platform.addRoute({ prefix: "/contract", target: "http://127.0.0.1:9" });
   const tunnel = await post<{ id: string }>("tunnel", "/tunnels", { subdomain: "demo" });
   const ofTunnel = { params: { id: tunnel.id } };
+  const ofTrace = { params: { trace_id: "f".repeat(32) } };
   return {
+    ...Object.fromEntries(
+      CONTRACT_SERVICES.map((service) => [`${service} /api/v1/admin/traces/{trace_id}`, ofTrace]),
+    ),
     "gate /api/v1/admin/api-keys/{id}": { params: { id: key.id } },
     "gate /api/v1/admin/route-series": { query: { prefix: "/contract", from: 0 } },
     "runtime /api/v1/projects/{project}/databases/{database}/tables/{table}/row": {

@@ -1,9 +1,10 @@
 // The operator's side of a service: its console, its live feeds and its backups.
 import { ServiceConsole, type ServiceConsoleOptions } from "@platform/console";
 import { createBackupRoute, type BackupRouteOptions } from "@platform/kernel/backup";
-import { AdminFeeds, type AdminFeedsOptions } from "@platform/kernel/feeds";
+import { AdminFeeds, type AdminFeedsOptions, type KeptSpan } from "@platform/kernel/feeds";
 import type { ApiRoute, Guard } from "@platform/kernel/http";
 import type { Secret } from "@platform/kernel/secrets";
+import type { SpanKeeper } from "@platform/kernel/trace";
 
 /** Options of `Service.openOperation`. */
 export interface OperationOptions extends Pick<
@@ -19,6 +20,8 @@ export interface OperationOptions extends Pick<
         publicUrl?: string | undefined;
       })
     | undefined;
+  /** Finds spans of a trace that other threads or processes keep, besides those of this one. */
+  findOtherSpans?: ((traceId: string) => Promise<readonly KeptSpan[]>) | undefined;
   /** Backups of the running service; undefined if it keeps no state. */
   backup?: Pick<BackupRouteOptions, "dataFormat" | "takeSnapshot">;
 }
@@ -41,13 +44,15 @@ export interface OperationContext extends Pick<
   consoleUrl: string | undefined;
   isTls: boolean;
   backupToken: Secret | undefined;
+  /** Keeps the spans of this process. */
+  kept: Pick<SpanKeeper, "find">;
   stopping: AbortSignal;
 }
 
 /** Creates the parts. */
 export function createOperation(context: OperationContext, options: OperationOptions): Operation {
   const { service, version, registry, health, clock, logger } = context;
-  const { console: page, backup, guard: own = context.guard, ...figures } = options;
+  const { console: page, backup, findOtherSpans, guard: own = context.guard, ...figures } = options;
   const webConsole =
     page === undefined
       ? undefined
@@ -63,6 +68,10 @@ export function createOperation(context: OperationContext, options: OperationOpt
   const guard = webConsole?.guard ?? own;
   const feeds = new AdminFeeds({
     ...figures,
+    findSpans: async (traceId) => [
+      ...context.kept.find(traceId).map((span) => ({ service, span })),
+      ...((await findOtherSpans?.(traceId)) ?? []),
+    ],
     service,
     version,
     registry,

@@ -25,7 +25,7 @@ import type { MetricRegistry } from "@platform/kernel/metrics";
 import { followShared, type Secret, type SharedSecrets } from "@platform/kernel/secrets";
 import { systemClock, type Clock } from "@platform/kernel/time";
 import { CertificateWatch, collectExpiry, pickCertificateFiles } from "@platform/kernel/tls";
-import type { SpanCounts, SpanExporter, Tracer } from "@platform/kernel/trace";
+import type { SpanCounts, SpanExporter, SpanKeeper, Tracer } from "@platform/kernel/trace";
 import { createOperation, type Operation, type OperationOptions } from "./operation.ts";
 import { createTelemetry, type Telemetry } from "./telemetry.ts";
 
@@ -117,8 +117,9 @@ export class Service {
   readonly ids: IdSource;
   readonly metrics: MetricRegistry;
   readonly tracer: Tracer;
-  /** Sends spans; undefined without a collector. */
-  readonly spans: SpanExporter | undefined;
+  /** Keeps spans, and sends them to a collector if there is one. */
+  readonly spans: SpanExporter;
+  readonly #kept: SpanKeeper;
   readonly health: HealthRegistry;
   readonly followed: FollowedRevocations;
   /** Undefined if no kind of token is configured. */
@@ -147,11 +148,12 @@ export class Service {
     const { ids } = this;
     const base = { name, version, endpoint, spanCounts };
     const telemetry = createTelemetry({ ...base, log, ids, clock });
-    const { metrics, tracer, spans, health }: Telemetry = telemetry;
+    const { metrics, tracer, kept, spans, health }: Telemetry = telemetry;
     this.metrics = metrics;
     collectExpiry(metrics, "the listener", () => this.certificates);
     this.tracer = tracer;
     this.spans = spans;
+    this.#kept = kept;
     this.health = health;
     lifecycle.onDrain("telemetry", () => telemetry.close(TRACES_FLUSH_MS), "telemetry");
     lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
@@ -181,6 +183,7 @@ export class Service {
         isTls: this.certificates !== undefined,
         backupToken,
         stopping: lifecycle.stopping,
+        kept: this.#kept,
       },
       options,
     );

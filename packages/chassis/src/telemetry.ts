@@ -5,9 +5,11 @@ import type { Logger } from "@platform/kernel/log";
 import { createProcessCollector, MetricRegistry } from "@platform/kernel/metrics";
 import type { Clock } from "@platform/kernel/time";
 import {
+  combineExporters,
   createOtlpExporter,
   createSpanCounts,
   createTracer,
+  SpanKeeper,
   type SpanCounts,
   type SpanExporter,
   type Tracer,
@@ -17,7 +19,7 @@ import {
 export interface TelemetryOptions {
   name: string;
   version: string;
-  /** URL of the OTLP collector; without one spans only have ids. */
+  /** URL of the OTLP collector; without one spans are only kept. */
   endpoint: string | undefined;
   /** Counts of exported spans; default: metrics of the service. */
   spanCounts?: SpanCounts | undefined;
@@ -30,8 +32,10 @@ export interface TelemetryOptions {
 export interface Telemetry {
   readonly metrics: MetricRegistry;
   readonly tracer: Tracer;
-  /** Sends spans; undefined without a collector. */
-  readonly spans: SpanExporter | undefined;
+  /** Keeps the spans of the last requests. */
+  readonly kept: SpanKeeper;
+  /** Keeps spans, and sends them to a collector if there is one. */
+  readonly spans: SpanExporter;
   readonly health: HealthRegistry;
   /** Sends the last spans, at most for `flushMs`. */
   close(flushMs: number): Promise<void>;
@@ -44,10 +48,12 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
   const processCollector = createProcessCollector({ service, version });
   metrics.collect(processCollector);
   const resource = { service, version };
-  const spans =
-    endpoint === undefined
-      ? undefined
-      : createOtlpExporter({ endpoint, resource, counts: spanCounts ?? createSpanCounts(metrics) });
+  const kept = new SpanKeeper({ readMonotonicMs: () => clock.monotonicMs() });
+  const createExporter = (collector: string): SpanExporter => {
+    const counts = spanCounts ?? createSpanCounts(metrics);
+    return createOtlpExporter({ endpoint: collector, resource, counts });
+  };
+  const spans = endpoint === undefined ? kept : combineExporters(kept, createExporter(endpoint));
   const tracer = createTracer({ ids, clock, exporter: spans });
   const onCheckError = (check: string, error: unknown): void => {
     log.error("health check failed", { check, error });
@@ -57,5 +63,5 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     processCollector.close();
     await tracer.shutdown(flushMs);
   };
-  return { metrics, tracer, spans, health, close };
+  return { metrics, tracer, kept, spans, health, close };
 }

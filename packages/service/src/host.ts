@@ -1,6 +1,7 @@
 // Running the declared service: for `server().start()`, and for commands that load the files of a service.
 import { dirname } from "node:path";
 import { runService } from "@platform/kernel/lifecycle";
+import type { SpanExporter } from "@platform/kernel/trace";
 import type { Scheduler } from "./schedule/scheduler.ts";
 import { declared } from "./service/declared.ts";
 import type { ServiceRules } from "./service/gateway-rules.ts";
@@ -39,6 +40,8 @@ export interface RunOptions {
   gateway?: GatewayPlace | undefined;
   /** The rules of the service, if they were read already. */
   rules?: ServiceRules | undefined;
+  /** Receives ended spans. */
+  spans?: SpanExporter | undefined;
   /** Called with the schedules once they are started. */
   onScheduler?: (scheduler: Scheduler) => void;
 }
@@ -55,19 +58,20 @@ export function runDeclaredService(options: RunOptions = {}): Promise<{ port: nu
 
 function run(options: RunOptions) {
   const { folder = dirname(process.argv[1] ?? "."), isShared = false, onScheduler } = options;
-  const { gateway, rules } = options;
+  const { gateway, rules, spans } = options;
   const { settings, caches, environment } = declared;
   const identity = declared.identity ?? readIdentity(folder);
   const name = settings.name ?? identity.name;
   const { version } = identity;
   const isReporting = declared.development !== undefined;
   const { clock } = environment;
-  const telemetry = createTelemetry({ name, version, settings, caches, clock, isReporting });
+  const base = { name, version, settings, caches, clock, isReporting };
+  const telemetry = createTelemetry({ ...base, spans });
   const { log } = telemetry;
   return new Promise<{ port: number }>((resolve) => {
     const drainTimeoutMs = settings.drain_timeout_ms;
     void runService({ service: name, version, logger: log, drainTimeoutMs }, async (lifecycle) => {
-      const base = {
+      const started = {
         service: declared,
         name,
         version,
@@ -77,7 +81,7 @@ function run(options: RunOptions) {
         gateway,
         rules,
       };
-      const { port, scheduler } = await startService(base);
+      const { port, scheduler } = await startService(started);
       onScheduler?.(scheduler);
       lifecycle.onReady(() => resolve({ port }));
     });

@@ -3,5 +3,6 @@ import { after } from "node:test";
 import { endInstallation } from "./installation.ts";
 import "./applications.ts";
 import "./addresses.ts";
+import "./traces.ts";
 
 after(endInstallation);

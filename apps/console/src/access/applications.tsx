@@ -69,30 +69,38 @@ export function ApplicationsPage() {
           </>
         )}
       </Loading>
-      {open === "add" && <NewApplication onClose={close} onCreated={() => void loaded.reload()} />}
-      {open === "secret" && chosen !== undefined && (
-        <NewSecret name={chosen.name} onClose={close} />
-      )}
-      {open === "remove" && chosen !== undefined && (
-        <ConfirmDialog
-          title={t("Remove {name}", { name: chosen.name })}
-          name={chosen.name}
-          submit={t("Remove")}
-          onClose={close}
-          onSubmit={async () => {
-            await callService("runtime", applicationPath(chosen), { method: "DELETE" });
-            setQuery({ sel: undefined });
-            await loaded.reload();
-          }}
-        >
-          <p>
-            {t(
-              "Its client, role, topic rules and keys end immediately. Its bucket and topics stay.",
-            )}
-          </p>
-        </ConfirmDialog>
-      )}
+      <Dialogs open={open} chosen={chosen} onClose={close} onChanged={() => void loaded.reload()} />
     </Split>
+  );
+}
+
+function Dialogs(props: {
+  open: Open;
+  chosen: Application | undefined;
+  onClose: () => void;
+  onChanged: () => void;
+}) {
+  const { open, chosen, onClose, onChanged } = props;
+  if (open === "add") return <NewApplication onClose={onClose} onCreated={onChanged} />;
+  if (chosen === undefined) return null;
+  if (open === "secret") return <NewSecret name={chosen.name} onClose={onClose} />;
+  if (open !== "remove") return null;
+  return (
+    <ConfirmDialog
+      title={t("Remove {name}", { name: chosen.name })}
+      name={chosen.name}
+      submit={t("Remove")}
+      onClose={onClose}
+      onSubmit={async () => {
+        await callService("runtime", applicationPath(chosen), { method: "DELETE" });
+        setQuery({ sel: undefined });
+        onChanged();
+      }}
+    >
+      <p>
+        {t("Its client, role, topic rules and keys end immediately. Its bucket and topics stay.")}
+      </p>
+    </ConfirmDialog>
   );
 }
 

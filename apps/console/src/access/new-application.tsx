@@ -9,15 +9,20 @@ import { EnvironmentDialog } from "./environment-dialog.tsx";
 
 type Created = Answer<"runtime", "POST /applications">;
 
+interface Wanted {
+  name: string;
+  redirects: string;
+  bucket: string;
+  topics: string;
+  mail: boolean;
+}
+
+const NOTHING: Wanted = { name: "", redirects: "", bucket: "", topics: "", mail: false };
+
 /** Adds an application, and shows its environment file once. */
 export function NewApplication(props: { onClose: () => void; onCreated?: () => void }) {
-  const [name, setName] = useState("");
-  const [redirects, setRedirects] = useState("");
-  const [bucket, setBucket] = useState("");
-  const [topics, setTopics] = useState("");
-  const [hasMail, setMail] = useState(false);
+  const [wanted, setWanted] = useState(NOTHING);
   const [created, setCreated] = useState<Created | undefined>(undefined);
-  const has = (id: string): boolean => services.value.some((service) => service.id === id);
   if (created !== undefined) {
     return (
       <EnvironmentDialog
@@ -36,23 +41,36 @@ export function NewApplication(props: { onClose: () => void; onCreated?: () => v
       createsSecret
       onClose={props.onClose}
       onSubmit={async () => {
-        const json = {
-          name,
-          redirects: readWords(redirects),
-          ...(bucket === "" ? {} : { bucket }),
-          topics: readWords(topics),
-          mail: hasMail,
-        };
+        const json = toBody(wanted);
         setCreated(await callService("runtime", "/applications", { method: "POST", json }));
         props.onCreated?.();
         return STAY_OPEN;
       }}
     >
+      <Fields of={wanted} onChange={(change) => setWanted({ ...wanted, ...change })} />
+    </FormDialog>
+  );
+}
+
+function toBody({ name, redirects, bucket, topics, mail }: Wanted) {
+  return {
+    name,
+    redirects: readWords(redirects),
+    ...(bucket === "" ? {} : { bucket }),
+    topics: readWords(topics),
+    mail,
+  };
+}
+
+function Fields({ of, onChange }: { of: Wanted; onChange: (change: Partial<Wanted>) => void }) {
+  const has = (id: string): boolean => services.value.some((service) => service.id === id);
+  return (
+    <>
       <TextField
         label={t("Name")}
         name="name"
-        value={name}
-        onInput={setName}
+        value={of.name}
+        onInput={(name) => onChange({ name })}
         isMono
         required
         hint={t("Lower-case letters, digits and -; its role is app-NAME.")}
@@ -61,8 +79,8 @@ export function NewApplication(props: { onClose: () => void; onCreated?: () => v
         <TextField
           label={t("Bucket (optional)")}
           name="bucket"
-          value={bucket}
-          onInput={setBucket}
+          value={of.bucket}
+          onInput={(bucket) => onChange({ bucket })}
           isMono
           hint={t("It may read and write all of it; created if it is missing.")}
         />
@@ -71,29 +89,29 @@ export function NewApplication(props: { onClose: () => void; onCreated?: () => v
         <TextField
           label={t("Topics (optional)")}
           name="topics"
-          value={topics}
-          onInput={setTopics}
+          value={of.topics}
+          onInput={(topics) => onChange({ topics })}
           isMono
           hint={t("Separated by spaces; * is one level and # any number: orders.#")}
         />
       )}
       <AreaField
         label={t("Redirect URIs, one a line")}
-        value={redirects}
+        value={of.redirects}
         rows={2}
-        onInput={setRedirects}
+        onInput={(redirects) => onChange({ redirects })}
       />
       {has("notify") && (
         <label class="check-line">
           <input
             type="checkbox"
-            checked={hasMail}
-            onChange={(event) => setMail(event.currentTarget.checked)}
+            checked={of.mail}
+            onChange={(event) => onChange({ mail: event.currentTarget.checked })}
           />
           {t("It may send mail")}
         </label>
       )}
-    </FormDialog>
+    </>
   );
 }
 

@@ -81,6 +81,7 @@ export interface AuthAnswers {
   "GET /groups/{id}/members": { members: string[]; users: { id: string; username: string }[]; next_cursor: string | null };
   "GET /admin/series": { figures: { name: string; unit: string; title: string }[]; values: Record<string, number | null> } | { step: number; from: number; series: { name: string; unit: string; values: (number | null)[] }[] };
   "GET /admin/attention": { id: string; level: "warning" | "critical"; title: string; detail: string; href?: string; since: string; service: string }[];
+  "GET /admin/traces/{trace_id}": { spans: Span[] };
   "POST /auth/par": Record<string, unknown>;
   "POST /auth/token": Record<string, unknown>;
   "POST /auth/token/introspect": Record<string, unknown>;
@@ -115,3 +116,5 @@ type Role = { name: string; description: string; permissions: string[]; parents:
 type Scope = { name: string; description: string; permissions: string[]; roles: string[]; first_party: boolean };
 
 type Group = { id: string; name: string; created_at: string };
+
+type Span = { service: string; span_id: string; parent_span_id: string; name: string; kind: "internal" | "server" | "client" | "producer" | "consumer"; start_ms: number; duration_ms: number; status: "unset" | "ok" | "error"; status_message: string; attributes: Record<string, string | number | boolean | string[]>; events: { name: string; at_ms: number; attributes: Record<string, string | number | boolean | string[]> }[] };

@@ -59,6 +59,7 @@ export interface NotifyAnswers {
   "GET /analytics": { from: string; to: string; by: "day" | "stream" | "tag" | "template" | "channel"; totals: { recipients: number; queued: number; deferred: number; sent: number; bounced: number; failed: number; suppressed: number; canceled: number; opened: number; clicked: number; unsubscribed: number; complained: number }; groups: { recipients: number; queued: number; deferred: number; sent: number; bounced: number; failed: number; suppressed: number; canceled: number; opened: number; clicked: number; unsubscribed: number; complained: number; day?: string | null; stream?: string | null; tag?: string | null; template?: string | null; channel?: string | null }[] };
   "GET /admin/series": { figures: { name: string; unit: string; title: string }[]; values: Record<string, number | null> } | { step: number; from: number; series: { name: string; unit: string; values: (number | null)[] }[] };
   "GET /admin/attention": { id: string; level: "warning" | "critical"; title: string; detail: string; href?: string; since: string; service: string }[];
+  "GET /admin/traces/{trace_id}": { spans: Span[] };
 }
 
 type SendAnswer = { status: "sent" | "queued"; message_id: string; delivered_at?: string; recipients?: { address: string; status: "queued" | "deferred" | "sent" | "bounced" | "failed" | "suppressed" | "canceled"; code?: number; enhanced?: string; detail?: string }[]; suppressed?: string[]; template?: string; warnings?: string[]; resent_from?: string };
@@ -66,3 +67,5 @@ type SendAnswer = { status: "sent" | "queued"; message_id: string; delivered_at?
 type InboundRule = { rule_id: string; name: string; match: { to_pattern: string }; forward_to: string; priority: number; created_at: string };
 
 type Domain = { domain: string; configured: boolean; verified: boolean; keys: { selector: string; state: "pending" | "active" | "retired"; created_at: string }[]; records: { purpose: "dkim" | "spf" | "dmarc" | "mx"; type: "TXT" | "MX"; name: string; value: string; selector?: string; status: "ok" | "missing" | "wrong" | "unknown"; found?: string[] }[] };
+
+type Span = { service: string; span_id: string; parent_span_id: string; name: string; kind: "internal" | "server" | "client" | "producer" | "consumer"; start_ms: number; duration_ms: number; status: "unset" | "ok" | "error"; status_message: string; attributes: Record<string, string | number | boolean | string[]>; events: { name: string; at_ms: number; attributes: Record<string, string | number | boolean | string[]> }[] };

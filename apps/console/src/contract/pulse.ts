@@ -51,6 +51,7 @@ export interface PulseAnswers {
   "POST /admin/offloader": OffloadStatus;
   "GET /admin/series": { figures: { name: string; unit: string; title: string }[]; values: Record<string, number | null> } | { step: number; from: number; series: { name: string; unit: string; values: (number | null)[] }[] };
   "GET /admin/attention": { id: string; level: "warning" | "critical"; title: string; detail: string; href?: string; since: string; service: string }[];
+  "GET /admin/traces/{trace_id}": { spans: Span[] };
 }
 
 type Published = { status: "success"; topic: string; processed_payload: string; message_id: string; partition?: number; offset?: number; scheduled_for?: number; duplicate?: true; routed_to?: string; failure_reason?: string };
@@ -66,3 +67,5 @@ type Event = { topic: string; partition: number; offset: number; message_id: str
 type TriageSuggestion = { cluster: string; count: number; kind: "ttl" | "schema" | "transform" | "deliveries" | "other"; cause: string; action: "requeue" | "requeue_changed" | "raise_ttl" | "fix_transform" | "fix_consumer" | "change_schema" | "discard"; confidence: number; evidence: { tried: number; pass: number; fail: number; examples: { message_id: string; result: string }[] }; patch?: { op: string; path: string; from?: string; value?: unknown }[]; convert?: { path: string; to: "string" | "number" | "integer" | "boolean" }[]; request?: { method: string; path: string; body: Record<string, unknown> } };
 
 type OffloadStatus = { enabled: boolean; source: "config" | "api" | null; s3_endpoint: string | null; s3_bucket: string | null; s3_prefix: string | null; s3_region: string | null; remote_segments: number; remote_bytes: number; pending_segments: number; pending_bytes: number; oldest_pending_at: string | null; last_upload_at: string | null; last_error: { operation: "upload" | "read" | "remove" | "list"; code: string; at: string } | null; cache_bytes: number };
+
+type Span = { service: string; span_id: string; parent_span_id: string; name: string; kind: "internal" | "server" | "client" | "producer" | "consumer"; start_ms: number; duration_ms: number; status: "unset" | "ok" | "error"; status_message: string; attributes: Record<string, string | number | boolean | string[]>; events: { name: string; at_ms: number; attributes: Record<string, string | number | boolean | string[]> }[] };

@@ -34,6 +34,7 @@ export interface RuntimeAnswers {
   "GET /logs": { items: { id: string; timestamp: string; level: string; service: string; msg: string; trace_id: string; fields: Record<string, unknown> }[]; next_cursor: string | null };
   "GET /admin/series": { figures: { name: string; unit: string; title: string }[]; values: Record<string, number | null> } | { step: number; from: number; series: { name: string; unit: string; values: (number | null)[] }[] };
   "GET /admin/attention": { id: string; level: "warning" | "critical"; title: string; detail: string; href?: string; since: string; service: string }[];
+  "GET /admin/traces/{trace_id}": { spans: Span[] };
 }
 
 type DataTable = { name: string; kind: "table" | "view" | "virtual"; columns: { name: string; type: string; nullable: boolean; default: string | null; generated: boolean; hidden: boolean }[]; key: string[] | null; references: { columns: string[]; table: string; to: string[] }[]; referenced_by: { columns: string[]; table: string; to: string[] }[]; indexes: { name: string; columns: string[]; unique: boolean }[]; rows: number | null; rows_estimated: boolean; row_id: string | null };
@@ -41,3 +42,5 @@ type DataTable = { name: string; kind: "table" | "view" | "virtual"; columns: { 
 type DataRow = { key: Record<string, Cell> | null; values: Cell[] };
 
 type Cell = null | string | number | { int: string } | { text: string; bytes: number } | { blob: string; bytes: number } | { hidden: true };
+
+type Span = { service: string; span_id: string; parent_span_id: string; name: string; kind: "internal" | "server" | "client" | "producer" | "consumer"; start_ms: number; duration_ms: number; status: "unset" | "ok" | "error"; status_message: string; attributes: Record<string, string | number | boolean | string[]>; events: { name: string; at_ms: number; attributes: Record<string, string | number | boolean | string[]> }[] };

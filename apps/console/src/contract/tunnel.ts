@@ -16,6 +16,9 @@ export interface TunnelAnswers {
   "PUT /subjects/{subject}/cut-off": { subject: string; reason: string; cut_at: string };
   "GET /admin/series": { figures: { name: string; unit: string; title: string }[]; values: Record<string, number | null> } | { step: number; from: number; series: { name: string; unit: string; values: (number | null)[] }[] };
   "GET /admin/attention": { id: string; level: "warning" | "critical"; title: string; detail: string; href?: string; since: string; service: string }[];
+  "GET /admin/traces/{trace_id}": { spans: Span[] };
 }
 
 type Har = { log: Record<string, unknown> };
+
+type Span = { service: string; span_id: string; parent_span_id: string; name: string; kind: "internal" | "server" | "client" | "producer" | "consumer"; start_ms: number; duration_ms: number; status: "unset" | "ok" | "error"; status_message: string; attributes: Record<string, string | number | boolean | string[]>; events: { name: string; at_ms: number; attributes: Record<string, string | number | boolean | string[]> }[] };

@@ -62,6 +62,7 @@ export interface VaultAnswers {
   "POST /buckets/{bucket}/share": { url: string; expires_at: string };
   "GET /admin/series": { figures: { name: string; unit: string; title: string }[]; values: Record<string, number | null> } | { step: number; from: number; series: { name: string; unit: string; values: (number | null)[] }[] };
   "GET /admin/attention": { id: string; level: "warning" | "critical"; title: string; detail: string; href?: string; since: string; service: string }[];
+  "GET /admin/traces/{trace_id}": { spans: Span[] };
 }
 
 type Scrub = { state: "idle" | "running"; progress: { started_at: string; files_done: number; files_total: number; bytes_done: number } | null; last: { started_at: string; ended_at: string; files: number; bytes: number; healed: number; damaged: number; missing: number; damaged_blobs: string[]; missing_blobs: string[]; quarantined: number; unknown: number } | null };
@@ -71,3 +72,5 @@ type StorageUser = { name: string; enabled: boolean; policies: Record<string, Re
 type StorageRole = { name: string; policies: Record<string, Record<string, unknown>>; created_at: string };
 
 type ObjectInfo = { key: string; version: string; is_latest: boolean; size: number; etag: string; modified_at: string; storage_class: string; content_type: string; cache_control: string | null; content_encoding: string | null; metadata: Record<string, string>; tags: Record<string, string> | null; retention: { mode: "GOVERNANCE" | "COMPLIANCE"; until: string } | null; legal_hold: boolean; checksum: { algorithm: "CRC32" | "CRC32C" | "CRC64NVME" | "SHA1" | "SHA256"; value: string; type: "FULL_OBJECT" | "COMPOSITE" } | null; encryption: "SSE-S3" | "SSE-C" | null; parts: number | null };
+
+type Span = { service: string; span_id: string; parent_span_id: string; name: string; kind: "internal" | "server" | "client" | "producer" | "consumer"; start_ms: number; duration_ms: number; status: "unset" | "ok" | "error"; status_message: string; attributes: Record<string, string | number | boolean | string[]>; events: { name: string; at_ms: number; attributes: Record<string, string | number | boolean | string[]> }[] };

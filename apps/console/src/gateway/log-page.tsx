@@ -1,7 +1,8 @@
 // The latest requests of routes with an access log: filters, and the chosen request.
 import { useState } from "preact/hooks";
 import { formatMoment, formatNumber, formatTime } from "../format/format.ts";
-import { queryValue, setQuery } from "../router/router.ts";
+import { href, queryValue, setQuery } from "../router/router.ts";
+import { hasFeature } from "../session/session.ts";
 import { useCommands, useCrumbs } from "../stage/stage.ts";
 import { Action, FactRow, Facts, FilterField, Section, Segments } from "../view/controls.tsx";
 import { CopyButton } from "../view/copy.tsx";
@@ -223,6 +224,11 @@ function RequestPane({ request }: { request: LoggedRequest }) {
         <FactRow term={t("Trace ID")} isMono>
           <span class="wrap">{request.trace_id}</span>
           <CopyButton text={request.trace_id} label={t("Copy trace id")} />
+          {hasFeature("runtime", "logs") && request.trace_id !== "" && (
+            <a class="link" href={href(`/runtime/traces/${request.trace_id}`)}>
+              {t("All of this trace")}
+            </a>
+          )}
         </FactRow>
       </Facts>
     </Section>

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { formatTime } from "../format/format.ts";
 import { navigate } from "../router/router.ts";
 import { areListenersKnown, useListeners } from "../session/listeners.ts";
+import { describeServices, type ServiceLabel } from "../session/service-labels.ts";
 import { services } from "../session/session.ts";
 import { feeds } from "../live/live.ts";
 import { useCrumbs, useTrace } from "../stage/stage.ts";
@@ -15,7 +16,6 @@ import { State } from "../view/state.tsx";
 import { t } from "../words/words.ts";
 import { hasSteps, isSkipped, useArrivals, useFirstProject } from "./arrivals.ts";
 import { listSteps, type Step } from "./first-steps.ts";
-import { describeServices, type ServiceLabel } from "./ledger.ts";
 
 /** The page at its own address, which stays after the first run. */
 export function StartPage() {

@@ -124,7 +124,7 @@ async function storeObject(): Promise<string> {
   return `${BUCKET}/hello.txt`;
 }
 
-// Where users and applications see it; a user has a tenant.
+// Users and applications see the default tenant; a user has their own.
 async function publishMessage(): Promise<string> {
   const tenant = may("pulse:admin") ? DEFAULT_TENANT : undefined;
   const { offset } = await callService<Answer<"pulse", "POST /publish">>(
@@ -132,7 +132,7 @@ async function publishMessage(): Promise<string> {
     withQuery("/publish", { tenant }),
     { method: "POST", json: { topic: TOPIC, payload: "hello" } },
   );
-  return t("{topic}, offset {n}", { topic: TOPIC, n: offset });
+  return t("{topic}, offset {n}", { topic: TOPIC, n: offset ?? 0 });
 }
 
 async function openTunnel(): Promise<string> {

@@ -9,6 +9,7 @@ import {
   isRefused,
   liveState,
 } from "../live/live.ts";
+import { describeServices, type ServiceLabel } from "../session/service-labels.ts";
 import { config, services } from "../session/session.ts";
 import { formatMoment, formatTime, splitFigure } from "../format/format.ts";
 import { href, navigate } from "../router/router.ts";
@@ -18,7 +19,7 @@ import { ServiceMark } from "../view/icon.tsx";
 import { Split } from "../view/pane.tsx";
 import { State, StateMark, type StateKind } from "../view/state.tsx";
 import { t } from "../words/words.ts";
-import { describeServices, LEDGER, type LedgerFigure, type ServiceLabel } from "./ledger.ts";
+import { LEDGER, type LedgerFigure } from "./ledger.ts";
 import { Addresses } from "./addresses.tsx";
 import { isFirstRun } from "./arrivals.ts";
 import { FirstRun } from "./first-run.tsx";

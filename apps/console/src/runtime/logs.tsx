@@ -7,7 +7,7 @@ import type { LogLine } from "@platform/console/contract";
 import { type ApiFailure, withQuery } from "../api/api.ts";
 import { isTransient } from "../api/retry.ts";
 import { formatMoment, formatNumber, formatTime } from "../format/format.ts";
-import { queryValue, setQuery } from "../router/router.ts";
+import { href, queryValue, setQuery } from "../router/router.ts";
 import { callService } from "../session/session.ts";
 import { useCrumbs } from "../stage/stage.ts";
 import { Action, FactRow, Facts, FilterField, Section } from "../view/controls.tsx";
@@ -19,7 +19,9 @@ import { Problem } from "../view/problem.tsx";
 import { useTailCommands } from "../view/tail-commands.ts";
 import { TailView } from "../view/tail-view.ts";
 import { t } from "../words/words.ts";
+import { ErrorDetail, readError } from "./error-detail.tsx";
 import { LogStream, type LogFilter } from "./log-stream.ts";
+import { isTraceId, tracePath } from "./trace.ts";
 
 const CAPACITY = 20_000;
 const FIRST_LINES = 300;
@@ -265,6 +267,7 @@ function describeFields(fields: Record<string, unknown>): string {
 }
 
 function LinePane({ line }: { line: LogLine }) {
+  const error = readError(line.fields);
   return (
     <>
       <Section
@@ -272,20 +275,27 @@ function LinePane({ line }: { line: LogLine }) {
         note={line.level}
         action={<CopyButton text={JSON.stringify(line, null, 2)} label={t("Copy the line")} />}
       >
-        <p class="wrap">{line.msg}</p>
+        <p class="log-message">{line.msg}</p>
         <div class="space" />
         <Facts>
           <FactRow term={t("Time")}>{formatMoment(line.timestamp)}</FactRow>
           {line.trace_id !== "" && (
             <FactRow term={t("Trace")} isMono>
-              {line.trace_id}{" "}
-              <Action kind="quiet" onClick={() => setQuery({ q: line.trace_id })}>
-                {t("Show all of it")}
-              </Action>
+              <span class="wrap">{line.trace_id}</span>{" "}
+              {isTraceId(line.trace_id) && (
+                <a class="link" href={href(tracePath(line.trace_id))}>
+                  {t("All of this trace")}
+                </a>
+              )}
             </FactRow>
           )}
         </Facts>
       </Section>
+      {error !== undefined && (
+        <Section title={t("Error")}>
+          <ErrorDetail of={error} />
+        </Section>
+      )}
       <Section title={t("Fields")}>
         <JsonBlock text={JSON.stringify(line.fields, null, 2)} mark="" />
       </Section>

@@ -1,6 +1,6 @@
 // The pages of the runtime, which `platform up` itself provides.
 import "./runtime.css";
-import { path } from "../router/router.ts";
+import { matchPath, path } from "../router/router.ts";
 import { feeds } from "../live/live.ts";
 import { useTrace } from "../stage/stage.ts";
 import { splitFigure } from "../format/format.ts";
@@ -8,6 +8,7 @@ import { t } from "../words/words.ts";
 import { LogsPage } from "./logs.tsx";
 import { SchedulesPage } from "./schedules.tsx";
 import { ServicesPage } from "./services.tsx";
+import { TracePage } from "./trace-page.tsx";
 
 const FACTS = [
   { figure: "services_running", label: () => t("services") },
@@ -24,6 +25,8 @@ export default function RuntimePages() {
     return [{ value, unit, label: label() }];
   });
   useTrace({ label: t("Runtime"), service: "runtime", figure: "requests", facts });
+  const trace = matchPath("/runtime/traces/:id", path.value);
+  if (trace !== undefined) return <TracePage key={trace["id"]} id={trace["id"] ?? ""} />;
   if (path.value === "/runtime/schedules") return <SchedulesPage />;
   if (path.value === "/runtime/logs") return <LogsPage />;
   return <ServicesPage />;

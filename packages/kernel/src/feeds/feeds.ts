@@ -23,6 +23,7 @@ import { Changes, type Change } from "./changes.ts";
 import { createProcessFigures, createRequestFigures, type RequestMetrics } from "./figures.ts";
 import { LiveSockets, refuseUpgrade } from "./live.ts";
 import { SERIES_STEPS, SeriesStore, type Figure } from "./series.ts";
+import { createTraceRoute, type KeptSpan } from "./trace-route.ts";
 
 const SERIES_PATH = "/api/v1/admin/series";
 const ATTENTION_PATH = "/api/v1/admin/attention";
@@ -83,6 +84,8 @@ export interface AdminFeedsOptions {
   /** Conditions besides failing checks and warnings of `health`. */
   conditions?: readonly (() => readonly Condition[])[];
   health: HealthRegistry;
+  /** Finds the spans that the service keeps of a trace; undefined if it keeps none. */
+  findSpans?: ((traceId: string) => Promise<readonly KeptSpan[]>) | undefined;
   /** Identifies callers. */
   guard: Guard;
   /** Throws if a caller may not read the feeds. Default: requires the scope `<service>:read` or `<service>:admin`. */
@@ -145,9 +148,13 @@ export class AdminFeeds {
   }
 
   createRoutes(): ApiRoute[] {
-    return [this.#createSeriesRoute(), this.#createAttentionRoute(), createLiveRoute()].map(
-      (route) => ({ ...route, access: this.#access, tag: "Operation" }),
-    );
+    const { findSpans } = this.#options;
+    return [
+      this.#createSeriesRoute(),
+      this.#createAttentionRoute(),
+      createLiveRoute(),
+      ...(findSpans === undefined ? [] : [createTraceRoute(findSpans)]),
+    ].map((route) => ({ ...route, access: this.#access, tag: "Operation" }));
   }
 
   /** Handler of a listener without other WebSockets: the live feed, or 404. */

@@ -8,6 +8,7 @@ export {
 } from "./feeds.ts";
 export { LineStreams, type LineStreamsOptions, type PathValues } from "./line-streams.ts";
 export type { Condition } from "./attention.ts";
+export type { KeptSpan } from "./trace-route.ts";
 export { refuseUpgrade } from "./live.ts";
 export type { HistogramCounts } from "./quantile-span.ts";
 export { SERIES_STEPS, SeriesStore, type Figure, type QuantileFigure } from "./series.ts";

@@ -19,8 +19,15 @@ export {
 } from "./otlp-exporter.ts";
 export { createServiceTracer } from "./service-tracer.ts";
 export {
+  combineExporters,
+  KEPT_SPANS_BYTES_MAX,
+  SpanKeeper,
+  type SpanKeeperOptions,
+} from "./span-keeper.ts";
+export {
   createTracer,
   isSampled,
+  type AttributeValue,
   type FinishedSpan,
   type Span,
   type SpanExporter,

@@ -4,7 +4,8 @@ import type { MetricRegistry } from "../metrics/index.ts";
 import type { Clock } from "../time/index.ts";
 import { createOtlpExporter, createSpanCounts } from "./otlp-exporter.ts";
 import type { TraceResource } from "./otlp-json.ts";
-import { createTracer, type Tracer } from "./tracer.ts";
+import { combineExporters } from "./span-keeper.ts";
+import { createTracer, type SpanExporter, type Tracer } from "./tracer.ts";
 
 /** Options of {@link createServiceTracer}. */
 export interface ServiceTracerOptions {
@@ -14,14 +15,17 @@ export interface ServiceTracerOptions {
   metrics: MetricRegistry;
   ids: IdSource;
   clock: Clock;
+  /** Receives spans as well, with and without a collector. */
+  receiver?: SpanExporter | undefined;
 }
 
 /** Creates the tracer; `shutdown` sends queued spans. */
 export function createServiceTracer(options: ServiceTracerOptions): Tracer {
-  const { resource, endpoint, metrics, ids, clock } = options;
-  const exporter =
-    endpoint === undefined
-      ? undefined
-      : createOtlpExporter({ endpoint, resource, counts: createSpanCounts(metrics) });
+  const { resource, endpoint, metrics, ids, clock, receiver } = options;
+  const exporters = receiver === undefined ? [] : [receiver];
+  if (endpoint !== undefined) {
+    exporters.push(createOtlpExporter({ endpoint, resource, counts: createSpanCounts(metrics) }));
+  }
+  const exporter = exporters.length === 0 ? undefined : combineExporters(...exporters);
   return createTracer({ ids, clock, exporter });
 }

@@ -4,7 +4,7 @@ import { createIdSource } from "@platform/kernel/ids";
 import { createLogger, type Logger } from "@platform/kernel/log";
 import { createProcessCollector, MetricRegistry } from "@platform/kernel/metrics";
 import type { Clock } from "@platform/kernel/time";
-import { createServiceTracer, type Tracer } from "@platform/kernel/trace";
+import { createServiceTracer, type SpanExporter, type Tracer } from "@platform/kernel/trace";
 import type { Cache } from "../cache/cache.ts";
 import { createReportingLog } from "./reporting-log.ts";
 import type { Settings } from "./settings.ts";
@@ -29,6 +29,8 @@ export interface TelemetryOptions {
   caches: readonly Cache[];
   /** True if errors in the log have the lines of the author's files. */
   isReporting: boolean;
+  /** Receives ended spans; undefined without the platform. */
+  spans?: SpanExporter | undefined;
   /** Writes a log line; default: to standard output. */
   writeLog?: ((line: string) => void) | undefined;
 }
@@ -62,6 +64,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     metrics,
     ids,
     clock,
+    receiver: options.spans,
   });
   const runs = metrics.counter({
     name: "platform_service_schedule_runs_total",

@@ -9,6 +9,7 @@ import type {
   ModelRates,
 } from "../telemetry/metrics-stream.ts";
 import { listCertificateConditions } from "./certificates-api.ts";
+import type { WorkerPools } from "../worker/worker-pools.ts";
 import { createWorkerGuard } from "./request.ts";
 
 /** Creates the feeds. `readCostToday` returns USD; `secret` is that of the workers, which they add to requests of callers that they admit. */
@@ -18,8 +19,11 @@ export function openOperation(
   certificates: Certificates,
   readCostToday: () => number,
   secret: string,
+  pools: Pick<WorkerPools, "findSpans">,
 ): Operation {
   return service.openOperation({
+    findOtherSpans: async (traceId) =>
+      (await pools.findSpans(traceId)).map((span) => ({ service: service.name, span })),
     guard: createWorkerGuard(secret),
     figures: [...createFigures(stream), ...createModelFigures(stream, readCostToday)],
     requests: undefined,

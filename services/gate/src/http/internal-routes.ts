@@ -42,6 +42,7 @@ const VERSIONED_BELOW: readonly string[] = [
   "admin/api-keys/",
   "admin/canary/",
   "admin/certificates/",
+  "admin/traces/",
 ];
 
 const SIGN_IN: InternalRoute = { path: SIGN_IN_PATH, match: "below", access: "public" };

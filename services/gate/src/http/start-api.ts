@@ -27,6 +27,7 @@ import { createAccessLogStreams } from "./access-log-api.ts";
 import { createGateApi, type GateApiOptions } from "./api.ts";
 import { type ControlAddress, listenControl } from "./control-server.ts";
 import { openOperation } from "./feeds.ts";
+import type { WorkerPools } from "../worker/worker-pools.ts";
 import { MetricsSockets } from "./metrics-socket.ts";
 import { createWorkerGuard } from "./request.ts";
 
@@ -52,6 +53,7 @@ export type StartApiOptions = Pick<
   log: Logger;
   lifecycle: Lifecycle;
   address: ControlAddress;
+  pools: Pick<WorkerPools, "findSpans">;
   links: SharedLinkState;
   figures: LinkFigures;
   canaries: Canaries;
@@ -74,7 +76,7 @@ export interface GateApi {
 /** Listens at the address; the listener closes after the workers. */
 export async function startApi(options: StartApiOptions): Promise<GateApi> {
   const { config, log, lifecycle, address, controller, figures, links, planner } = options;
-  const { canaries, checks, metrics } = options;
+  const { canaries, checks, metrics, pools } = options;
   const { secret } = address;
   const { otlp_endpoint } = config;
   const base = { name: "gate", version: GATE_VERSION, config: { otlp_endpoint } };
@@ -90,13 +92,8 @@ export async function startApi(options: StartApiOptions): Promise<GateApi> {
     (source, file) => options.certificate.findRenewal(source, file),
   );
   const certificateHealth = new CertificateHealth(certificates, clock);
-  const operation = openOperation(
-    service,
-    stream,
-    certificates,
-    () => readCostToday(options.ai.ledger),
-    secret,
-  );
+  const readCost = (): number => readCostToday(options.ai.ledger);
+  const operation = openOperation(service, stream, certificates, readCost, secret, pools);
   const { feeds } = operation;
   controller.onChange((title, actor) =>
     feeds.noteChange({ title, actor, href: "/ui/gateway/routes" }),

@@ -18,6 +18,7 @@ import {
   readMonotonicMs,
   SharedTargetState,
   type ApplyMessage,
+  type FindSpansMessage,
   type FromWorker,
   type GlobalSpec,
   type RouteSpec,
@@ -40,7 +41,7 @@ import { createResilienceOptions, createStepParts } from "./step-parts.ts";
 import { RevokedStreams } from "./revoked-streams.ts";
 import { describeBounds, ListenerTls } from "./listener-settings.ts";
 import { PlainListener } from "./plain-listener.ts";
-import { createSpanExporter } from "./span-exporter.ts";
+import { createSpanExporter, createSpanKeeper } from "./span-exporter.ts";
 import { UnknownNames } from "./unknown-names.ts";
 import { type OpenedLogs, WorkerLogs } from "./worker-logs.ts";
 import { waitAtMost } from "./wait-at-most.ts";
@@ -113,7 +114,8 @@ export class DataPlane {
       },
     });
     this.#pools = new PoolRegistry(this.#engine, this.#resolver);
-    this.#recorder = new Recorder(this.#block, new AccessLineFormat());
+    const kept = createSpanKeeper(shared.workers, this.#engine.now);
+    this.#recorder = new Recorder(this.#block, new AccessLineFormat(), kept);
     this.#faults = new FaultLog(this.#block, this.#engine, (msg, fields) =>
       this.#log("error", msg, fields),
     );
@@ -194,6 +196,11 @@ export class DataPlane {
         this.#options.send({ type: "apply-failed", seq: message.seq, message: text });
       }
     });
+  }
+
+  /** Reports the spans of a trace that this worker keeps. */
+  findSpans({ id, traceId }: FindSpansMessage): void {
+    this.#options.send({ type: "spans-found", id, spans: this.#recorder.kept.find(traceId) });
   }
 
   /** Sets the response of `/readyz`. */

@@ -60,6 +60,9 @@ port.on("message", (message: ToWorker) => {
     case "reopen-access-log":
       void plane.reopenAccessLog();
       return;
+    case "find-spans":
+      plane.findSpans(message);
+      return;
     case "drain":
       void plane.drain(message.deadlineMs);
       return;

@@ -1,6 +1,6 @@
 // Records the metrics, access log line and span of every request when it ends.
 import type { RequestEnd } from "@platform/http1";
-import type { SpanExporter } from "@platform/kernel/trace";
+import type { FinishedSpan, SpanExporter, SpanKeeper } from "@platform/kernel/trace";
 import type { AccessLineFormat } from "../access-log/access-line.ts";
 import type { AccessLogWriter } from "../access-log/access-log-writer.ts";
 import type { MetricBlock } from "../shared-state/index.ts";
@@ -18,18 +18,21 @@ export class Recorder {
   accessLog: AccessLogWriter | undefined;
   /** Undefined if spans are not exported. */
   spans: SpanExporter | undefined;
+  /** Spans for the console, without a collector. */
+  readonly kept: SpanKeeper;
   readonly #block: MetricBlock;
   readonly #format: AccessLineFormat;
 
-  constructor(block: MetricBlock, format: AccessLineFormat) {
+  constructor(block: MetricBlock, format: AccessLineFormat, kept: SpanKeeper) {
     this.#block = block;
     this.#format = format;
+    this.kept = kept;
   }
 
   /** True if the request's path and method are needed when it ends. */
   needsRequestLine(exchange: GateExchange): boolean {
     const { route } = exchange.userData;
-    if (this.spans !== undefined) return true;
+    if (this.spans !== undefined || this.kept.takesOrdinary) return true;
     return route !== null && (route.spec.accessLog || route.spec.steps.record !== undefined);
   }
 
@@ -42,11 +45,23 @@ export class Recorder {
       if (state.isStream) this.#block.addStream(series);
       else this.#block.addRequest(series, readHeadMs(end) / 1000);
     }
-    if (state.path === "") return;
-    if (state.route?.spec.accessLog === true && this.accessLog !== undefined) {
-      this.#log(exchange, status, end);
-    }
-    if (this.spans !== undefined && state.ids.isSampled) this.#trace(exchange, status, end);
+    const isKept = this.#isKept(exchange, status, end);
+    if (state.path !== "") {
+      if (state.route?.spec.accessLog === true && this.accessLog !== undefined) {
+        this.#log(exchange, status, end);
+      }
+      if (!isKept && this.spans === undefined) return;
+    } else if (!isKept) return;
+    if (!state.ids.isSampled) return;
+    const span = describeSpan(exchange, status, end);
+    if (isKept) this.kept.export(span);
+    if (state.path !== "") this.spans?.export(span);
+  }
+
+  // A stream is not slow. The gateway's own paths have no series.
+  #isKept({ userData: state }: GateExchange, status: number, end: RequestEnd): boolean {
+    if (state.series === null) return false;
+    return this.kept.takes(status >= 500, state.isStream ? 0 : end.totalMs);
   }
 
   #log(exchange: GateExchange, status: number, end: RequestEnd): void {
@@ -71,48 +86,48 @@ export class Recorder {
     });
     this.accessLog?.appendBytes(format.bytes, format.length);
   }
+}
 
-  #trace(exchange: GateExchange, status: number, end: RequestEnd): void {
-    const state = exchange.userData;
-    const { ids } = state;
-    const label = state.route?.label ?? "";
-    const attributes = new Map<string, string | number>([
-      ["http.request.method", state.method],
-      ["http.route", label],
-      ["http.response.status_code", status],
-      ["url.path", cutPath(state.path)],
-      ["client.address", state.forwarding.clientAddress],
-      ["platform.attempts", end.attempts],
-    ]);
-    if (state.target !== null) attributes.set("platform.upstream", state.target.url);
-    if (end.upstreamMs >= 0) attributes.set("platform.upstream_ms", end.upstreamMs);
-    if (state.guests !== null) {
-      attributes.set("platform.middleware", state.guests.names);
-      attributes.set("platform.middleware_us", state.guests.usedMicroseconds);
-    }
-    if (state.ai !== null) {
-      for (const [name, value] of state.ai.listAttributes()) attributes.set(name, value);
-    }
-    if (state.code !== "") attributes.set("error.type", state.code);
-    this.spans?.export({
-      context: {
-        traceId: ids.traceId,
-        spanId: ids.spanId,
-        sampled: true,
-        traceState: ids.traceState,
-      },
-      parentSpanId: ids.parentSpanId,
-      name: label === "" ? state.method : `${state.method} ${label}`,
-      kind: "server",
-      startMs: state.startedAtEpochMs,
-      endMs: state.startedAtEpochMs + end.totalMs,
-      attributes,
-      attributesDropped: 0,
-      events: [],
-      status: status >= 500 ? "error" : "unset",
-      statusMessage: "",
-    });
+function describeSpan(exchange: GateExchange, status: number, end: RequestEnd): FinishedSpan {
+  const state = exchange.userData;
+  const { ids } = state;
+  const label = state.route?.label ?? "";
+  const attributes = new Map<string, string | number>([
+    ["http.request.method", state.method],
+    ["http.route", label],
+    ["http.response.status_code", status],
+    ["url.path", cutPath(state.path)],
+    ["client.address", state.forwarding.clientAddress],
+    ["platform.attempts", end.attempts],
+  ]);
+  if (state.target !== null) attributes.set("platform.upstream", state.target.url);
+  if (end.upstreamMs >= 0) attributes.set("platform.upstream_ms", end.upstreamMs);
+  if (state.guests !== null) {
+    attributes.set("platform.middleware", state.guests.names);
+    attributes.set("platform.middleware_us", state.guests.usedMicroseconds);
   }
+  if (state.ai !== null) {
+    for (const [name, value] of state.ai.listAttributes()) attributes.set(name, value);
+  }
+  if (state.code !== "") attributes.set("error.type", state.code);
+  return {
+    context: {
+      traceId: ids.traceId,
+      spanId: ids.spanId,
+      sampled: true,
+      traceState: ids.traceState,
+    },
+    parentSpanId: ids.parentSpanId,
+    name: label === "" ? state.method : `${state.method} ${label}`,
+    kind: "server",
+    startMs: state.startedAtEpochMs,
+    endMs: state.startedAtEpochMs + end.totalMs,
+    attributes,
+    attributesDropped: 0,
+    events: [],
+    status: status >= 500 ? "error" : "unset",
+    statusMessage: "",
+  };
 }
 
 // A slow client or a long download is no slow route.

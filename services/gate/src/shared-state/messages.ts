@@ -1,5 +1,6 @@
 // Messages between the control plane and a worker. Counts are read from shared memory instead.
 import type { Revocation } from "@platform/kernel/identity";
+import type { FinishedSpan } from "@platform/kernel/trace";
 import type { AccessChange } from "./access-spec.ts";
 import type { AiBudget, AiFigures, SimilarQuestion } from "./ai-spec.ts";
 import type { GlobalSpec } from "./global-spec.ts";
@@ -70,10 +71,18 @@ export type RefreshOutcome =
   | { kind: "ended" }
   | { kind: "unavailable" };
 
+/** Find the spans of a trace; replied with `spans-found`. */
+export interface FindSpansMessage {
+  type: "find-spans";
+  id: number;
+  traceId: string;
+}
+
 /** Messages from the control plane to a worker. */
 export type ToWorker =
   | StageMessage
   | ApplyMessage
+  | FindSpansMessage
   /** Sets the response of `/readyz`: 200 if `up`, with `checks` as warnings, otherwise 503 with `checks`. Down until the first such message. */
   | { type: "readiness"; up: boolean; checks: Record<string, string> }
   /** Stop accepting, finish active requests, close the rest after `deadlineMs`; replies `drained`. */
@@ -108,6 +117,8 @@ export type FromWorker =
   /** All connections are closed, `cut` of them by the deadline. The worker can be terminated. */
   | { type: "drained"; cut: number }
   | { type: "reopened" }
+  /** The answer to `find-spans`. */
+  | { type: "spans-found"; id: number; spans: readonly FinishedSpan[] }
   /** No certificate fits the name of a handshake. */
   | { type: "unknown-name"; name: string }
   /** Calls of guests since the previous such message. */

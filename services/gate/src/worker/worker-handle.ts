@@ -2,6 +2,7 @@
 import { Worker } from "node:worker_threads";
 import type { Logger } from "@platform/kernel/log";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
+import type { FinishedSpan } from "@platform/kernel/trace";
 import {
   type AccessChange,
   type ApplyMessage,
@@ -75,6 +76,8 @@ export interface WorkerHandleOptions {
 }
 
 const TICK_MS = 100;
+/** Searches for spans at the same time. */
+const SEARCHES_MAX = 32;
 /** Additional time per route for a large change. */
 const ROUTE_MS = 1;
 /** Routes per message: deserializing more at once would delay requests. */
@@ -103,7 +106,10 @@ export class WorkerHandle {
   readonly #ticker: RepeatingTimer;
   #waiting: Waiting[] = [];
   #reopening: (() => void)[] = [];
+  /** Searches for spans by their number. */
+  readonly #searches = new Map<number, (spans: readonly FinishedSpan[]) => void>();
   #seq = 0;
+  #searchCount = 0;
   /** The previous change: changes are sent one after another. */
   #sending: Promise<unknown> = Promise.resolve();
   #port: number | undefined;
@@ -203,6 +209,22 @@ export class WorkerHandle {
     if (!this.#over) this.#worker.postMessage(message);
   }
 
+  /** The spans of a trace that the thread keeps; none if it ends, or does not reply in time. */
+  async findSpans(traceId: string): Promise<readonly FinishedSpan[]> {
+    if (this.#over || this.#searches.size >= SEARCHES_MAX) return [];
+    const id = ++this.#searchCount;
+    const { promise, resolve } = Promise.withResolvers<readonly FinishedSpan[]>();
+    this.#searches.set(id, resolve);
+    const late = setTimeout(() => resolve([]), this.#options.silentMs);
+    this.send({ type: "find-spans", id, traceId });
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(late);
+      this.#searches.delete(id);
+    }
+  }
+
   /** Reopens the access log; also resolves if the thread ends. */
   reopenAccessLog(): Promise<void> {
     if (!this.isLive) return Promise.resolve();
@@ -253,6 +275,9 @@ export class WorkerHandle {
         return;
       case "drained":
         this.#drained.resolve(message.cut);
+        return;
+      case "spans-found":
+        this.#searches.get(message.id)?.(message.spans);
         return;
       case "reopened":
         this.#reopening.shift()?.();
@@ -335,6 +360,7 @@ export class WorkerHandle {
     this.#drained.resolve(0);
     for (const waiting of this.#waiting.splice(0)) waiting.settle({ kind: "gone" });
     for (const resolve of this.#reopening.splice(0)) resolve();
+    for (const resolve of this.#searches.values()) resolve([]);
     this.#options.onGone(this, reason);
     this.#gone.resolve();
   }

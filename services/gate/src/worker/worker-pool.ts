@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Revocation } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
+import type { FinishedSpan } from "@platform/kernel/trace";
 import {
   type AccessChange,
   ActiveCounts,
@@ -154,6 +155,12 @@ export class WorkerPool {
     for (const handle of this.#handles.values()) {
       handle.send({ type: "revocations", entries, policyVersion });
     }
+  }
+
+  /** The spans of a trace that all threads keep. */
+  async findSpans(traceId: string): Promise<FinishedSpan[]> {
+    const handles = [...this.#handles.values()];
+    return (await Promise.all(handles.map((handle) => handle.findSpans(traceId)))).flat();
   }
 
   /** Reopens the access log in all threads. */

@@ -1,5 +1,6 @@
 // The worker threads of both listeners as one: of the main one, and of the admin API if it has its own.
 import type { Revocation } from "@platform/kernel/identity";
+import type { FinishedSpan } from "@platform/kernel/trace";
 import type { GlobalSpec, InternalRoute, MetricBlock, RouteSpec } from "../shared-state/index.ts";
 import type { Change } from "./worker-handle.ts";
 import { WorkerPool, type WorkerPoolOptions, type WorkerSources } from "./worker-pool.ts";
@@ -90,6 +91,11 @@ export class WorkerPools {
   /** Sets the response of the readiness probe in all threads. */
   setReadiness(up: boolean, checks: Record<string, string>): void {
     for (const pool of this.#all) pool.setReadiness(up, checks);
+  }
+
+  /** The spans of a trace that all threads keep. */
+  async findSpans(traceId: string): Promise<FinishedSpan[]> {
+    return (await Promise.all(this.#all.map((pool) => pool.findSpans(traceId)))).flat();
   }
 
   /** Reopens the logs in all threads. */

@@ -192,7 +192,9 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
   context.after(() => lifecycle.close());
   const service = openService({ name: "gate", version: "0", config: {}, log, lifecycle });
   service.metrics.collect(metrics);
-  const operation = openOperation(service, stream, certificates, () => 0, secret);
+  const operation = openOperation(service, stream, certificates, () => 0, secret, {
+    findSpans: async () => [],
+  });
   const ai = await openTestAi(`${path}.state`, log, (change) => changes.push(change));
   const gitOptions = {
     folder: dirname(path),

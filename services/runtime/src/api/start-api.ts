@@ -6,6 +6,7 @@ import { refuseUpgrade } from "@platform/kernel/feeds";
 import type { ApiRoute } from "@platform/kernel/http";
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
+import type { ProjectSpans } from "../control/project-spans.ts";
 import type { RunningServices } from "../control/running-services.ts";
 import type { ScheduleRegistry } from "../control/schedule-registry.ts";
 import type { CredentialControl } from "../control/credential-control.ts";
@@ -50,6 +51,7 @@ export interface RuntimeApiOptions {
   /** Time of the last complete backup, epoch ms. */
   readLastBackup: () => number | undefined;
   projects: Projects;
+  spans: Pick<ProjectSpans, "find">;
   /** The platform as a command finds it. */
   getTarget: () => Target;
   dataDir: string;
@@ -68,11 +70,11 @@ export interface RuntimeApiOptions {
 
 /** Starts the API; stopping is registered with the lifecycle. */
 export async function startApi(options: RuntimeApiOptions): Promise<void> {
-  const { version, settings, states, lifecycle } = options;
+  const { version, settings, states, lifecycle, spans } = options;
   const operatorToken = lifecycle.followSecret(RUNTIME_TOKEN, options.token);
   const { logger: log } = options.log;
-  const base = { name: "runtime", version, config: settings, operatorToken };
-  const service = openService({ ...base, log, lifecycle });
+  const secured = { config: settings, operatorToken, log, lifecycle };
+  const service = openService({ name: "runtime", version, ...secured });
   service.health.addWarning("clock", options.describeClock);
   collectPlatform(service.metrics, {
     readServices: () => states.state.services,
@@ -82,23 +84,19 @@ export async function startApi(options: RuntimeApiOptions): Promise<void> {
     console: { features: listFeatures(states), credentials: "token" },
     access: requireRead,
     figures: describeFigures(states),
+    findOtherSpans: async (traceId) => spans.find(traceId),
     conditions: [() => describeConditions(states.state, service.clock.now())],
   });
   const { feeds, guard } = operation;
   const onChange = (title: string, actor: string): void => feeds.noteChange({ title, actor });
   const findService = createServiceFinder(states);
-  const streams = createLogStreams({
-    listen: options.log.listen,
-    readFilter: (search) => readStreamFilter(search, findService),
-    guard,
-    logger: log,
-  });
+  const readFilter = (search: URLSearchParams) => readStreamFilter(search, findService);
+  const { listen } = options.log;
+  const streams = createLogStreams({ listen, readFilter, guard, logger: log });
   lifecycle.onDrain("joined terminals", () => options.projects.end(), "streams");
   lifecycle.onDrain("log streams", () => streams.close(), "streams");
   const data = createDataService(options, service.clock);
   lifecycle.onDrain("data of projects", () => data.close());
-  const tunnel = new SampleTunnel(options.getTarget);
-  lifecycle.onDrain("tunnel to the sample", () => tunnel.close());
   const api = service.createApi({
     title: "Runtime",
     description:
@@ -108,8 +106,7 @@ export async function startApi(options: RuntimeApiOptions): Promise<void> {
       ...createServiceRoutes({ ...options, onChange }),
       ...createProjectRoutes({ ...options, listen: options.log.listen, onChange }),
       ...createRoutesOfData(data, options.projects),
-      ...createApplicationRoutes({ getTarget: options.getTarget, onChange }),
-      ...createFirstStepRoutes({ getTarget: options.getTarget, tunnel, onChange }),
+      ...createRoutesOfDevelopers(options, onChange),
       ...createScheduleRoutes(options.schedules, onChange),
       ...createCredentialRoutes(options.credentials, onChange),
       ...createLogRoutes({ path: options.log.path, findService }),
@@ -136,6 +133,18 @@ function listFeatures({ state }: RunningServices): string[] {
   const hasIdentity = state.services.some(({ name }) => name === "auth");
   const features = ["services", "schedules", "logs", "projects"];
   return hasIdentity ? [...features, "applications"] : features;
+}
+
+function createRoutesOfDevelopers(
+  { getTarget, lifecycle }: RuntimeApiOptions,
+  onChange: (title: string, actor: string) => void,
+): ApiRoute[] {
+  const tunnel = new SampleTunnel(getTarget);
+  lifecycle.onDrain("tunnel to the sample", () => tunnel.close());
+  return [
+    ...createApplicationRoutes({ getTarget, onChange }),
+    ...createFirstStepRoutes({ getTarget, tunnel, onChange }),
+  ];
 }
 
 function createRoutesOfData(data: DataService, projects: Projects): ApiRoute[] {

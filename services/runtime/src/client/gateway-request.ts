@@ -16,7 +16,7 @@ export interface GatewayRequest {
   bytesMax: number;
 }
 
-/** Its answer. */
+/** The answer of the gateway, or of a target behind it. */
 export interface GatewayAnswer {
   status: number;
   headers: [name: string, value: string][];

@@ -60,7 +60,11 @@ export class SampleTunnel {
       [
         ...process.execArgv,
         fileURLToPath(TUNNEL_MAIN),
-        ...["client", sample.host, "--relay", `${relay}/ws/connect`, "--json"],
+        "client",
+        sample.host,
+        "--relay",
+        `${relay}/ws/connect`,
+        "--json",
       ],
       {
         stdio: ["ignore", "pipe", "ignore"],

@@ -16,6 +16,7 @@ import { formatBanner, formatBannerJson, type BannerService } from "../banner.ts
 import { RunningServices } from "../control/running-services.ts";
 import { ScheduleRegistry } from "../control/schedule-registry.ts";
 import { choosePorts, findHeldPorts, leaveDefaultPort } from "../control/ports.ts";
+import { ProjectSpans } from "../control/project-spans.ts";
 import { CredentialControl } from "../control/credential-control.ts";
 import { ServiceControl } from "../control/service-control.ts";
 import { createPart } from "../control/service-part.ts";
@@ -63,7 +64,12 @@ import { describeShortage } from "../supervisor/service-memory.ts";
 import { endFormerRun } from "../supervisor/former-run.ts";
 import type { LogStream } from "../supervisor/log-stream.ts";
 import type { SupervisedProcess } from "../supervisor/supervised-process.ts";
-import { isGatewayRequest, isSchedulesMessage, type RunCommand } from "../watch/messages.ts";
+import {
+  isGatewayRequest,
+  isSchedulesMessage,
+  isSpansMessage,
+  type RunCommand,
+} from "../watch/messages.ts";
 import {
   buildConsole,
   buildPackage,
@@ -139,6 +145,7 @@ function checkMemory(entries: readonly ServiceEntry[], { json }: UpOptions): str
 interface Late {
   states?: RunningServices;
   projects?: Projects;
+  spans?: ProjectSpans;
 }
 
 interface Supervised {
@@ -182,7 +189,8 @@ async function supervise(lifecycle: Lifecycle, supervised: Supervised): Promise<
   const { drainTimeoutMs } = options;
   const hosting = { context, states, schedules, processes, logger, drainTimeoutMs };
   const projects = new Projects({ ...hosting, createPart: start });
-  Object.assign(late, { states, projects });
+  const spans = new ProjectSpans(() => systemClock.monotonicMs());
+  Object.assign(late, { states, projects, spans });
   const parts: Part[] = entries.map((entry) => {
     const part = start(entry, context);
     processes.set(entry.name, part);
@@ -197,7 +205,7 @@ async function supervise(lifecycle: Lifecycle, supervised: Supervised): Promise<
   process.once("exit", () => processes.forEach((part) => part.kill()));
   try {
     const { version } = options;
-    const controls = { control, schedules, projects, credentials };
+    const controls = { control, schedules, projects, credentials, spans };
     const api = { context, states, ...controls, output, lifecycle, version };
     const [started] = await Promise.all([
       startParts(parts, context, lifecycle),
@@ -289,6 +297,7 @@ function createStarter(
       },
       onMessage: (message) => {
         if (isSecretsAnswer(message)) credentials.broadcast.note(message);
+        else if (isSpansMessage(message)) late.spans?.note(entry.name, message);
         else if (isSchedulesMessage(message)) schedules.note(entry.name, message.schedules);
         else if (isGatewayRequest(message)) {
           void late.projects
@@ -341,6 +350,7 @@ interface ApiParts {
   schedules: ScheduleRegistry;
   projects: Projects;
   credentials: CredentialControl;
+  spans: ProjectSpans;
   output: Output;
   lifecycle: Lifecycle;
   version: string;

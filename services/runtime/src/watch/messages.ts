@@ -1,4 +1,5 @@
 // Messages between a service's process and the processes that supervise it.
+import type { AttributeValue, FinishedSpan } from "@platform/kernel/trace";
 import type { GatewayPlace, ScheduleReport, ServiceRules } from "@platform/service/host";
 
 /**
@@ -34,6 +35,23 @@ export interface DatabaseMessage {
 /** From the service: its file does not compile. Nothing of it has run, so the process waits for the next change. */
 export interface RefusedMessage {
   readonly type: "refused";
+}
+
+/** A span as a message contains it: attributes as pairs. */
+export interface SentSpan extends Pick<
+  FinishedSpan,
+  "parentSpanId" | "name" | "kind" | "startMs" | "endMs" | "status" | "statusMessage"
+> {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly attributes: readonly (readonly [name: string, value: AttributeValue])[];
+  readonly events: readonly { readonly name: string; readonly atMs: number }[];
+}
+
+/** From the service: spans that have ended. */
+export interface SpansMessage {
+  readonly type: "spans";
+  readonly spans: readonly SentSpan[];
 }
 
 /** To a waiting process: load the service, or what databases need. */
@@ -104,6 +122,11 @@ export function isGatewayAnswer(message: unknown): message is GatewayAnswer {
 /** True if a message of another process is a SchedulesMessage. */
 export function isSchedulesMessage(message: unknown): message is SchedulesMessage {
   return hasType(message, "schedules");
+}
+
+/** True if a message of another process is a SpansMessage; its spans are not checked. */
+export function isSpansMessage(message: unknown): message is SpansMessage {
+  return hasType(message, "spans");
 }
 
 /** True if a message of another process is a FileMessage. */

@@ -12,7 +12,7 @@ import {
 } from "@platform/kernel/secrets";
 import type { Development } from "@platform/service/host";
 import { createGatewayPort } from "./gateway-port.ts";
-import { isRunCommand, PROTOCOL } from "./messages.ts";
+import { isRunCommand, PROTOCOL, type SchedulesMessage, type SpansMessage } from "./messages.ts";
 import { watchService } from "./watch.ts";
 
 const [file = ""] = process.argv.slice(2);
@@ -47,10 +47,8 @@ process.exitCode = await watchService({
     const ready = { type: "ready" as const, service: name, version: "", pid, listeners };
     parent.send({ ...ready, protocol: PROTOCOL });
   },
-  onSchedules: (message) => {
-    if (!process.connected) return;
-    process.send?.({ ...message, protocol: PROTOCOL }, undefined, undefined, () => undefined);
-  },
+  onSchedules: report,
+  onSpans: report,
   onSecretsFollowed: answerSecrets,
   onControls: ({ stop, send, sendSecrets }) => {
     parent.onSecrets((message) => {
@@ -65,6 +63,11 @@ process.exitCode = await watchService({
   },
 });
 if (process.connected) process.disconnect?.();
+
+function report(message: SchedulesMessage | SpansMessage): void {
+  if (!process.connected) return;
+  process.send?.({ ...message, protocol: PROTOCOL }, undefined, undefined, () => undefined);
+}
 
 /** Processes that are started from now on have the present values, and accept the former ones. */
 function replaceSecrets({ states }: SecretsMessage): void {

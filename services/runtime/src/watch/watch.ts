@@ -17,9 +17,11 @@ import {
   isRefusedMessage,
   isRulesMessage,
   isSchedulesMessage,
+  isSpansMessage,
   type GatewayVersion,
   type RunCommand,
   type SchedulesMessage,
+  type SpansMessage,
   type WorkerCommand,
 } from "./messages.ts";
 import { TypeCheck } from "./type-check.ts";
@@ -59,6 +61,8 @@ export interface WatchOptions {
   readonly onOutcome?: () => void;
   /** Called when the schedules of the running process change. */
   readonly onSchedules?: (message: SchedulesMessage) => void;
+  /** Called with spans of the running process. */
+  readonly onSpans?: (message: SpansMessage) => void;
   /** Called when the running process uses replaced secrets. */
   readonly onSecretsFollowed?: (answer: SecretsAnswer) => void;
   /** The gateway that sends requests to the service; undefined without one. */
@@ -190,6 +194,7 @@ class Watch {
 
   #onMessage(worker: Worker, message: unknown): void {
     if (isSchedulesMessage(message)) this.#noteSchedules(worker, message);
+    else if (isSpansMessage(message)) this.#options.onSpans?.(message);
     else if (isSecretsAnswer(message)) this.#options.onSecretsFollowed?.(message);
     else if (isFileMessage(message)) this.#files.add(message.type, message.path);
     else if (isDatabaseMessage(message)) this.#hasDatabase = true;

@@ -27,8 +27,10 @@ import {
   type RefusedMessage,
   type RulesMessage,
   type SchedulesMessage,
+  type SpansMessage,
   type WorkerCommand,
 } from "./messages.ts";
+import { createSpanSender } from "./span-sender.ts";
 
 /** Changes of schedules within this time are reported together. */
 const REPORT_MS = 50;
@@ -68,7 +70,8 @@ async function load(): Promise<void> {
     const rules = await readServiceRules(declared);
     const gateway = await askPlace(rules ?? null);
     const folder = dirname(file);
-    await runDeclaredService({ folder, isShared: true, onScheduler, gateway, rules });
+    const spans = createSpanSender({ send: reportSpans, readMonotonicMs: () => performance.now() });
+    await runDeclaredService({ folder, isShared: true, onScheduler, gateway, rules, spans });
   } catch (error) {
     process.stderr.write(describeFailure(error));
     process.exit(1);
@@ -110,6 +113,10 @@ function reportSchedules(scheduler: Scheduler): void {
     if (isRunCommand(message)) void scheduler.runNow(message.name);
   });
   send();
+}
+
+function reportSpans(message: SpansMessage): void {
+  if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
 }
 
 /** Runs the code that a load runs first. Invalid settings are reported by the load. */

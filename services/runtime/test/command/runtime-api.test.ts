@@ -249,7 +249,13 @@ test("the web console forwards to it, with the service's own token", async () =>
     services: { id: string; features: string[]; credentials: string }[];
   };
   const described = config.services.find(({ id }) => id === "runtime")!;
-  assert.deepEqual(described.features, ["services", "schedules", "logs", "projects", "applications"]);
+  assert.deepEqual(described.features, [
+    "services",
+    "schedules",
+    "logs",
+    "projects",
+    "applications",
+  ]);
   assert.equal(described.credentials, "token");
 
   const login = await fetch(`${origin}/console/login`, {

@@ -22,8 +22,7 @@ export interface ForwarderOptions {
   /** The relay's domain: cookies for it or above are not accepted from targets. */
   domain: string;
   metrics: RelayMetrics;
-  /** Undefined if spans are not exported. */
-  spans: SpanExporter | undefined;
+  spans: SpanExporter;
   /** A request has ended; for the client's terminal. */
   onFinished: (tunnel: ConnectedTunnel, state: RequestState, end: RequestEnd) => void;
 }
@@ -107,7 +106,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
       bytesOut: end.bytesOut,
     });
     onFinished(tunnel, state, end);
-    if (spans !== undefined && state.ids.isSampled) exportSpan(spans, tunnel, state, end);
+    if (state.ids.isSampled) exportSpan(spans, tunnel, state, end);
     state.tap = null;
     state.tunnel = null;
   }

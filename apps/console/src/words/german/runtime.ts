@@ -54,7 +54,16 @@ export const RUNTIME: Readonly<Record<string, string>> = {
   "No line matches": "Keine Zeile passt",
   "Copy the line": "Zeile kopieren",
   Trace: "Trace",
-  "Show all of it": "Alles davon zeigen",
   Fields: "Felder",
   Addresses: "Adressen",
+  "Copy the place": "Stelle kopieren",
+  "Frames of the project": "Aufrufe im Projekt",
+  "All other frames": "Alle anderen Aufrufe",
+  "All of this trace": "Alles zu diesem Trace",
+  "No answer, or no access: {names}": "Keine Antwort oder kein Zugriff: {names}",
+  "No service has spans of it": "Kein Dienst hat Spans davon",
+  "Services keep the last ones in memory: errors and slow requests longest.":
+    "Dienste halten die letzten im Speicher: Fehler und langsame Anfragen am längsten.",
+  Spans: "Spans",
+  Begin: "Beginn",
 };

@@ -1,0 +1,141 @@
+// Spans of the last requests, kept in memory so that a trace can be shown without a collector.
+import type { FinishedSpan, SpanExporter } from "./tracer.ts";
+
+/** Memory for the spans of one service. */
+export const KEPT_SPANS_BYTES_MAX = 1_048_576;
+/** A span of this duration is slow. */
+const SLOW_MS = 500;
+/** Further spans of a trace are left out. */
+const SPANS_PER_TRACE_MAX = 200;
+/** Traces without errors and slow spans that are kept in a second. */
+const ORDINARY_PER_SECOND = 50;
+/** Approximate memory of a span without its texts, and of an attribute. */
+const SPAN_BYTES = 400;
+const ATTRIBUTE_BYTES = 64;
+/** Parts of the memory for ordinary traces, those with slow spans, and those with errors: these are kept longest. */
+const SHARES = [0.25, 0.25, 0.5] as const;
+
+interface Trace {
+  readonly spans: FinishedSpan[];
+  bytes: number;
+  rank: number;
+}
+
+/** Options of {@link SpanKeeper}. */
+export interface SpanKeeperOptions {
+  /** Default 1 MiB. */
+  bytesMax?: number;
+  /** Milliseconds of a clock that never goes back. */
+  readMonotonicMs: () => number;
+}
+
+/**
+ * Keeps ended spans by trace within a bound of memory. A trace with an error displaces only others with errors, and one that
+ * is slow only others that are slow.
+ */
+export class SpanKeeper implements SpanExporter {
+  readonly #options: Required<SpanKeeperOptions>;
+  /** By rank; the trace that was added to last is the last one. */
+  readonly #traces = SHARES.map(() => new Map<string, Trace>());
+  readonly #bytes = SHARES.map(() => 0);
+  #windowMs = -Infinity;
+  #inWindow = 0;
+
+  constructor(options: SpanKeeperOptions) {
+    this.#options = { bytesMax: KEPT_SPANS_BYTES_MAX, ...options };
+  }
+
+  /** True if an ordinary span would be kept now; at most some are in a second. */
+  get takesOrdinary(): boolean {
+    const now = this.#options.readMonotonicMs();
+    if (now - this.#windowMs >= 1_000) {
+      this.#windowMs = now;
+      this.#inWindow = 0;
+    }
+    return this.#inWindow < ORDINARY_PER_SECOND;
+  }
+
+  /** True if a span of this kind would be kept now. */
+  takes(isError: boolean, durationMs: number): boolean {
+    return isError || durationMs >= SLOW_MS || this.takesOrdinary;
+  }
+
+  export(span: FinishedSpan): void {
+    const { traceId } = span.context;
+    const rank = rankOf(span);
+    const before = this.#find(traceId);
+    if (before === undefined && rank === 0 && !this.takesOrdinary) return;
+    if (before === undefined) this.#inWindow += 1;
+    const trace = before ?? { spans: [], bytes: 0, rank };
+    if (before !== undefined) this.#remove(traceId, before);
+    trace.rank = Math.max(trace.rank, rank);
+    if (trace.spans.length < SPANS_PER_TRACE_MAX) {
+      trace.spans.push(span);
+      trace.bytes += estimateBytes(span);
+    }
+    this.#traces[trace.rank]!.set(traceId, trace);
+    this.#bytes[trace.rank]! += trace.bytes;
+    this.#evict(trace.rank);
+  }
+
+  /** The spans of a trace in the order of their ends; empty if it is not known. */
+  find(traceId: string): readonly FinishedSpan[] {
+    return this.#find(traceId)?.spans ?? [];
+  }
+
+  async shutdown(): Promise<void> {}
+
+  #find(traceId: string): Trace | undefined {
+    for (const traces of this.#traces) {
+      const found = traces.get(traceId);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  #remove(traceId: string, { rank, bytes }: Trace): void {
+    this.#traces[rank]!.delete(traceId);
+    this.#bytes[rank]! -= bytes;
+  }
+
+  #evict(rank: number): void {
+    const most = this.#options.bytesMax * SHARES[rank]!;
+    for (const [traceId, trace] of this.#traces[rank]!) {
+      if (this.#bytes[rank]! <= most) return;
+      this.#remove(traceId, trace);
+    }
+  }
+}
+
+/** Passes spans to several receivers. */
+export function combineExporters(...exporters: readonly SpanExporter[]): SpanExporter {
+  return {
+    export: (span) => {
+      for (const exporter of exporters) exporter.export(span);
+    },
+    shutdown: async (timeoutMs) => {
+      await Promise.all(exporters.map((exporter) => exporter.shutdown(timeoutMs)));
+    },
+  };
+}
+
+function rankOf({ status, startMs, endMs, attributes }: FinishedSpan): number {
+  const code = attributes.get("http.response.status_code");
+  if (status === "error" || (typeof code === "number" && code >= 500)) return 2;
+  return endMs - startMs >= SLOW_MS ? 1 : 0;
+}
+
+function estimateBytes({ name, attributes, events, statusMessage }: FinishedSpan): number {
+  let characters = name.length + statusMessage.length;
+  let entries = attributes.size;
+  const add = (key: string, value: unknown): void => {
+    characters += key.length + String(value).length;
+  };
+  for (const [key, value] of attributes) add(key, value);
+  for (const event of events) {
+    characters += event.name.length;
+    entries += 1;
+    for (const [key, value] of Object.entries(event.attributes)) add(key, value);
+  }
+  return SPAN_BYTES + entries * ATTRIBUTE_BYTES + characters * 2;
+}
