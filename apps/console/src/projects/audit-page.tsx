@@ -90,8 +90,8 @@ function Events({ items }: { items: readonly Event[] }) {
         {
           title: t("Action"),
           kind: "w-m",
-          render: ({ action, outcome }) => (
-            <span class={outcome === "failure" ? "bad" : ""}>{action.replace("data.", "")}</span>
+          render: ({ action, outcome, detail }) => (
+            <ActionName action={action} outcome={outcome} detail={detail} />
           ),
         },
         { title: t("Subject"), kind: "mono", render: ({ detail }) => describe(detail) },
@@ -105,6 +105,18 @@ function Events({ items }: { items: readonly Event[] }) {
       ]}
     />
   );
+}
+
+function ActionName({ action, outcome, detail }: Pick<Event, "action" | "outcome" | "detail">) {
+  const name = action.replace("data.", "");
+  if (detail["state"] === "begun") {
+    return (
+      <span class="bad" title={t("It was begun, and its end is not known")}>
+        {name} ?
+      </span>
+    );
+  }
+  return <span class={outcome === "failure" ? "bad" : ""}>{name}</span>;
 }
 
 function describe(detail: Event["detail"]): string {

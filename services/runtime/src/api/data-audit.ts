@@ -1,4 +1,5 @@
-// Audit entries of the data pages: an entry is stored before the answer is sent.
+// Audit entries of the data pages: an entry is stored before the answer is sent, and that of a change before the change.
+import { randomUUID } from "node:crypto";
 import type { AuditEvent } from "@platform/kernel/audit";
 import type { Caller } from "@platform/kernel/identity";
 import type { DatabaseName, DataService } from "../data/data-service.ts";
@@ -23,4 +24,47 @@ export async function recordData(
   const detail = { ...event.detail, ...(name === undefined ? {} : { name }) };
   const target = `${project}/${database}`;
   await audit.record({ ...event, actor: nameActor(caller), target, detail });
+}
+
+/** A change, as its entries describe it. */
+export interface AuditedChange<Result> {
+  action: string;
+  /** Known before the change. */
+  detail: Readonly<Record<string, unknown>>;
+  /** Makes the change. */
+  run: () => Promise<Result>;
+  /** Known after it. */
+  describe: (result: Result) => Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Makes a change between two entries with the same `change`: the first, with `state: "begun"`, is stored before anything
+ * changes, so that no end of this process loses it; the second says how the change has ended. Rejects without a change if
+ * the first cannot be stored.
+ */
+export async function auditChange<Result>(
+  data: DataService,
+  caller: Caller,
+  name: DatabaseName,
+  { action, detail, run, describe }: AuditedChange<Result>,
+): Promise<Result> {
+  const change = randomUUID();
+  const begun = { ...detail, change, state: "begun" };
+  await recordData(data, caller, name, { action, detail: begun });
+  let result: Result;
+  try {
+    result = await run();
+  } catch (error) {
+    await recordData(data, caller, name, {
+      action,
+      outcome: "failure",
+      detail: { ...detail, change },
+    });
+    throw error;
+  }
+  await recordData(data, caller, name, {
+    action,
+    detail: { ...detail, ...describe(result), change },
+  });
+  return result;
 }

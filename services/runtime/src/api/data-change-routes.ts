@@ -3,7 +3,7 @@ import { defineRoute, type ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import { cellSchema, inputCellsSchema } from "../data/cells.ts";
 import type { ChangeReport, DataService } from "../data/data-service.ts";
-import { recordData } from "./data-audit.ts";
+import { auditChange } from "./data-audit.ts";
 import { accessData, DATA_PROBLEMS, DATABASE_PATH, databaseParams } from "./data-routes.ts";
 
 const PATH = `${DATABASE_PATH}/tables/{table}/rows`;
@@ -47,14 +47,11 @@ function createInsertRoute(data: DataService): ApiRoute {
     answer: changeSchema,
     problems: PROBLEMS,
     handle: async ({ params: name, body: { values }, caller }) => {
-      const report = await data.insert(name, values);
-      await recordData(data, caller, name, {
+      const report = await auditChange(data, caller, name, {
         action: "data.insert",
-        detail: {
-          ...data.describeValues(name.table, values),
-          key: report.key,
-          rows: report.rows,
-        },
+        detail: data.describeValues(name.table, values),
+        run: () => data.insert(name, values),
+        describe: ({ key, rows }) => ({ key, rows }),
       });
       return toDocument(report);
     },
@@ -73,11 +70,11 @@ function createUpdateRoute(data: DataService): ApiRoute {
     answer: changeSchema,
     problems: PROBLEMS,
     handle: async ({ params: name, body, caller }) => {
-      const report = await data.update(name, body);
-      const values = data.describeValues(name.table, body.set);
-      await recordData(data, caller, name, {
+      const report = await auditChange(data, caller, name, {
         action: "data.update",
-        detail: { ...values, key: body.key, rows: report.rows, others: report.others },
+        detail: { ...data.describeValues(name.table, body.set), key: body.key },
+        run: () => data.update(name, body),
+        describe: ({ rows, others }) => ({ rows, others }),
       });
       return toDocument(report);
     },
@@ -101,13 +98,13 @@ function createDeleteRoute(data: DataService): ApiRoute {
     answer: changeSchema,
     problems: PROBLEMS,
     handle: async ({ params: name, body, query: { trial }, caller }) => {
-      const report = await data.delete(name, body, trial === "true");
-      if (report.isKept) {
-        await recordData(data, caller, name, {
-          action: "data.delete",
-          detail: { table: name.table, key: body.key, rows: report.rows, others: report.others },
-        });
-      }
+      if (trial === "true") return toDocument(await data.delete(name, body, true));
+      const report = await auditChange(data, caller, name, {
+        action: "data.delete",
+        detail: { table: name.table, key: body.key },
+        run: () => data.delete(name, body, false),
+        describe: ({ rows, others }) => ({ rows, others }),
+      });
       return toDocument(report);
     },
   });

@@ -7,7 +7,7 @@ import type { DatabaseName, DataService } from "../data/data-service.ts";
 import { listProjectQueries } from "../data/project-queries.ts";
 import { listParameters } from "../data/statement.ts";
 import { requireDataRight } from "./data-access.ts";
-import { nameActor, recordData } from "./data-audit.ts";
+import { auditChange, nameActor, recordData } from "./data-audit.ts";
 import { accessData, DATA_PROBLEMS, DATABASE_PATH, databaseParams } from "./data-routes.ts";
 
 const SQL_CHARACTERS_MAX = 262_144;
@@ -102,39 +102,43 @@ function createRunRoute(data: DataService): ApiRoute {
     handle: async ({ params, body, caller, signal }) => {
       if (body.write !== undefined) requireDataRight(caller, "edit", params.project);
       const text = data.describe(params, body.sql);
-      const isChange = body.write?.expected !== undefined;
-      const action = isChange ? "data.change" : "data.query";
       await rememberStatement(data, nameActor(caller), params, body.sql);
+      const run = () => data.run(params, { ...body, write: body.write, signal });
+      const describe = (answer: RunAnswer) => ({
+        rows: answer.changes?.rows ?? answer.rows.length,
+      });
+      if (body.write?.expected !== undefined) {
+        const change = { action: "data.change", detail: { sql: text }, run, describe };
+        return toAnswer(await auditChange(data, caller, params, change));
+      }
+      const action = "data.query";
       try {
-        const answer = await data.run(params, { ...body, write: body.write, signal });
-        await recordData(data, caller, params, {
-          action,
-          detail: { sql: text, rows: answer.changes?.rows ?? answer.rows.length },
-        });
-        return {
-          columns: answer.columns.map((one) => ({ name: one.name, type: one.type ?? "" })),
-          rows: answer.rows.map((row) => row.map(toCell)),
-          truncated: answer.isTruncated,
-          elapsed_ms: Math.round(answer.elapsedMs * 10) / 10,
-          changes:
-            answer.changes === undefined
-              ? null
-              : {
-                  rows: answer.changes.rows,
-                  others: answer.changes.others,
-                  kept: answer.changes.isKept,
-                },
-        };
+        const answer = await run();
+        const detail = { sql: text, ...describe(answer) };
+        await recordData(data, caller, params, { action, detail });
+        return toAnswer(answer);
       } catch (error) {
-        await recordData(data, caller, params, {
-          action,
-          outcome: "failure",
-          detail: { sql: text },
-        });
+        const detail = { sql: text };
+        await recordData(data, caller, params, { action, outcome: "failure", detail });
         throw error;
       }
     },
   });
+}
+
+type RunAnswer = Awaited<ReturnType<DataService["run"]>>;
+
+function toAnswer({ columns, rows, isTruncated, elapsedMs, changes }: RunAnswer) {
+  return {
+    columns: columns.map((one) => ({ name: one.name, type: one.type ?? "" })),
+    rows: rows.map((row) => row.map(toCell)),
+    truncated: isTruncated,
+    elapsed_ms: Math.round(elapsedMs * 10) / 10,
+    changes:
+      changes === undefined
+        ? null
+        : { rows: changes.rows, others: changes.others, kept: changes.isKept },
+  };
 }
 
 function createSavedRoutes(data: DataService, findFolder: (project: string) => string): ApiRoute[] {

@@ -327,6 +327,43 @@ test("showing a hidden value is an audit entry, and values of changes are none",
   assert.ok(!JSON.stringify(body.items).includes("private words"));
 });
 
+test("a change is in the audit log before it is made, so that no end of the process loses it", async (t) => {
+  const { call, data } = await startData(t, { databases: { shop: { items: SQLITE } } });
+  const rows = "/projects/shop/databases/items/tables/people/rows";
+  const { audit } = await data.openStore();
+  const update = data.update.bind(data);
+  // As if the process was killed between the change and the second entry.
+  t.mock.method(data, "update", async (...parameters: Parameters<typeof update>) => {
+    const report = await update(...parameters);
+    t.mock.method(audit, "record", () => Promise.reject(new Error("killed")));
+    return report;
+  });
+  const set = { name: "changed" };
+  assert.equal((await call("PATCH", rows, { json: { key: { id: 3 }, set } })).status, 500);
+  t.mock.restoreAll();
+  const lost = await call("GET", "/data-audit");
+  const [entry] = lost.body.items;
+  assert.deepEqual(
+    [entry.action, entry.detail.state, entry.detail.columns, entry.detail.key],
+    ["data.update", "begun", ["name"], { id: 3 }],
+  );
+  assert.equal(lost.body.items.length, 1);
+  await call("PATCH", rows, { json: { key: { id: 3 }, set: { name: "again" } } });
+  const { body } = await call("GET", "/data-audit?limit=1");
+  assert.equal(body.items[0].detail.state, undefined, "one that has ended");
+  const next = await call("GET", `/data-audit?limit=1&cursor=${body.next_cursor}`);
+  assert.deepEqual(next.body.items, [], "its beginning is not listed, also on the next page");
+  assert.equal((await call("GET", "/data-audit/verification")).body.intact, true);
+
+  // Nothing changes without the first entry.
+  t.mock.method(audit, "record", () => Promise.reject(new Error("the disk is full")));
+  assert.equal((await call("PATCH", rows, { json: { key: { id: 3 }, set } })).status, 500);
+  t.mock.restoreAll();
+  const key = encodeURIComponent('{"id":3}');
+  const row = await call("GET", `/projects/shop/databases/items/tables/people/row?key=${key}`);
+  assert.ok(row.body.values.includes("again"));
+});
+
 test("each operation requires its right to its project: 0 doors", async (t) => {
   const databases = { shop: { items: SQLITE }, blog: { items: SQLITE } };
   const { call } = await startData(t, { databases });

@@ -9,6 +9,7 @@ export const PROJECTS: Readonly<Record<string, string>> = {
     "Eine andere Person oder das Projekt hat diese Zeile geändert. Schließen Sie das Formular, laden Sie neu und wiederholen Sie die Änderung.",
   "The chain of {n} entries is intact.": "Die Kette aus {n} Einträgen ist unversehrt.",
   "The chain is broken at entry {n}.": "Die Kette ist bei Eintrag {n} unterbrochen.",
+  "It was begun, and its end is not known": "Sie wurde begonnen, und ihr Ende ist nicht bekannt",
   "No entry yet": "Noch kein Eintrag",
   Person: "Person",
   "Copied.": "Kopiert.",
