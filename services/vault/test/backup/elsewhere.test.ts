@@ -1,0 +1,116 @@
+// Repositories of another storage: with other drives, another master key, encrypted. And who may use them.
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { VERSIONED, waitForJob } from "../job/rig.ts";
+import { callJson } from "../serving/json-api.ts";
+import { serve } from "../serving/serving.ts";
+import { makeBytes } from "../store/fixture.ts";
+import { back, readBucket, restore } from "./rig.ts";
+
+const SECRET = "a secret of at least thirty-two bytes";
+const ISSUER = "https://identity.example";
+
+let root: string;
+let env: Readonly<Record<string, string>>;
+before(() => {
+  root = mkdtempSync(join(tmpdir(), "vault-elsewhere-"));
+  const passphrase = join(root, "passphrase");
+  writeFileSync(passphrase, "a passphrase of a test\n");
+  mkdirSync(join(root, "backups"));
+  env = {
+    PLATFORM_VAULT_BACKUP_DIR: join(root, "backups"),
+    PLATFORM_VAULT_BACKUP_PASSPHRASE_FILE: passphrase,
+  };
+});
+after(() => rmSync(root, { recursive: true, force: true }));
+
+test("an encrypted snapshot of four drives is restored into a store in one folder, with another master key", async () => {
+  const drives = [0, 1, 2, 3].map((slot) => join(root, `drive-${slot}`));
+  for (const drive of drives) mkdirSync(drive);
+  const several = {
+    PLATFORM_VAULT_DRIVES: drives.join(","),
+    PLATFORM_VAULT_DRIVE_PARITY: "2",
+  };
+  let seen: unknown[];
+  {
+    await using from = await serve({ env: { ...env, ...several } });
+    const { s3 } = from;
+    await s3.must("PUT", "/photos");
+    await s3.must("PUT", "/photos?versioning", { body: VERSIONED });
+    const sealed = { "x-amz-server-side-encryption": "AES256" };
+    for (const [index, size] of [5, 50_000, 1_200_000, 5_000_000].entries()) {
+      await s3.must("PUT", `/photos/plain-${index}`, { body: makeBytes(size, index) });
+      const body = makeBytes(size, index + 50);
+      await s3.must("PUT", `/photos/sealed-${index}`, { body, headers: sealed });
+    }
+    await s3.must("DELETE", "/photos/plain-0");
+    seen = await readBucket(s3, "photos");
+    await back(from);
+  }
+  await using to = await serve({ env });
+  const job = await restore(to, {});
+  assert.equal(job.state, "completed", job.reason ?? "");
+  assert.deepEqual(await readBucket(to.s3, "photos"), seen);
+
+  // It is not its own repository.
+  const answer = await callJson(to, "POST", "/admin/backup", { repository: { path: "r" } });
+  const { job_id } = JSON.parse(answer.text) as { job_id: string };
+  const refused = await waitForJob(to, job_id);
+  assert.match(refused.reason ?? "", /has the backups of another vault/);
+  await to.vault.stop();
+  await to.vault.start({ PLATFORM_VAULT_BACKUP_PASSPHRASE_FILE: "" });
+  const locked = await restore(to, { as: { photos: "locked" } });
+  assert.match(locked.reason ?? "", /is encrypted: a passphrase is required/);
+});
+
+test("only root and vault:admin back up and restore", async () => {
+  const tokens = { PLATFORM_JWT_SECRET: SECRET, PLATFORM_JWT_ISSUER: ISSUER };
+  await using serving = await serve({ env: { ...env, ...tokens } });
+  const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const asToken = (claims: object) => {
+    const exp = Math.floor(Date.now() / 1_000) + 900;
+    const own = { iss: ISSUER, sub: "ada", exp, ...claims };
+    const text = `${encode({ alg: "HS256", typ: "JWT" })}.${encode(own)}`;
+    const token = `${text}.${createHmac("sha256", SECRET).update(text).digest("base64url")}`;
+    return { key: null, headers: { authorization: `Bearer ${token}` } };
+  };
+  const repository = { path: "other" };
+  const identityAdmin = { roles: ["admin"], scope: "auth:admin vault:read vault:write" };
+  for (const [claims, allowed] of [
+    [identityAdmin, false],
+    [{ scope: "vault:admin" }, true],
+  ] as const) {
+    const ask = asToken(claims);
+    for (const [method, path, body] of [
+      ["POST", "/admin/backup", { repository }],
+      ["POST", "/admin/backup/restore", { repository }],
+      ["GET", "/admin/backup/snapshots?path=other", undefined],
+    ] as const) {
+      const { status } = await callJson(serving, method, path, body, ask);
+      assert.equal(status !== 403, allowed, `${method} ${path}`);
+    }
+  }
+  const unsigned = { key: null };
+  const { status } = await callJson(serving, "POST", "/admin/backup", { repository }, unsigned);
+  assert.equal(status, 401);
+});
+
+test("two backups at once are refused, and without backup_dir all", async () => {
+  await using serving = await serve({ env });
+  await serving.s3.must("PUT", "/bucket");
+  const both = await Promise.all(
+    ["one", "two"].map((path) =>
+      callJson(serving, "POST", "/admin/backup", { repository: { path } }),
+    ),
+  );
+  assert.deepEqual(both.map(({ status }) => status).toSorted(), [202, 409]);
+  await serving.vault.stop();
+  await serving.vault.start({ PLATFORM_VAULT_BACKUP_DIR: "" });
+  const answer = await callJson(serving, "POST", "/admin/backup", { repository: { path: "one" } });
+  assert.equal(answer.status, 400);
+  assert.match(answer.text, /backup_dir is not set/);
+});
