@@ -230,7 +230,8 @@ async function readFiles(
   }
 }
 
-function findDifference(file: BackupFile, digest: Digest): string | undefined {
+/** The difference of a file from its manifest in words; undefined if there is none. */
+export function findDifference(file: Digest, digest: Digest): string | undefined {
   if (digest.size < file.size) return `${digest.size} bytes, expected ${file.size}`;
   if (digest.size > file.size) return `more than the expected ${file.size} bytes`;
   return digest.sha256 === file.sha256 ? undefined : "does not match its checksum";

@@ -15,6 +15,7 @@ import type {
 import { S3Error } from "../model/s3-error.ts";
 import { StoreError } from "../model/store-error.ts";
 import type { Store } from "../object-store.ts";
+import type { ItemPage } from "../query/list-jobs.ts";
 import type { InnerOperations, Sender } from "../s3/inner-operations.ts";
 import type { Submit } from "../transaction/writer.ts";
 import { performItem } from "./job-calls.ts";
@@ -22,7 +23,7 @@ import { type ManifestEntry, readManifestPage } from "./manifest.ts";
 import { describeReason, pause, type Run, runSteps } from "./run-steps.ts";
 import { describeFailure, Step } from "./step.ts";
 
-const ITEMS_AT_ONCE = 250;
+const ITEMS_AT_ONCE = 500;
 /** Guests have few places, and each output is spooled. */
 const PIPELINE_AT_ONCE = 8;
 const DRY_AT_ONCE = 1_000;
@@ -59,6 +60,8 @@ export class JobRun implements Run {
   readonly #signal: AbortSignal;
   #progress: JobProgress;
   #nextStepMs = 0;
+  /** The next page, which is read while this one is worked on. */
+  #ahead: { at: string; page: Promise<ItemPage> } | undefined;
 
   constructor(options: JobRunOptions, job: JobRow, spec: JobSpec, signal: AbortSignal) {
     this.#options = options;
@@ -126,17 +129,17 @@ export class JobRun implements Run {
     if (keys !== undefined) return this.#selectKeys(keys, itemsMax);
     if (manifest !== undefined) return this.#selectManifest(manifest, itemsMax);
     await this.#requireListing();
-    const { store } = this.#options;
-    const query = {
-      spec: this.#spec,
-      sequence: this.#sequence,
-      position: this.#progress.position,
-      itemsMax,
-    };
-    const { items, changed, position, isLast } = await store.jobs.listItems(
-      query,
-      this.#spec.bucket,
-    );
+    const { position: from, rate } = this.#progress;
+    const at = JSON.stringify(from);
+    const page = this.#ahead?.at === at ? this.#ahead.page : this.#list(from, itemsMax);
+    this.#ahead = undefined;
+    const { items, changed, position, isLast } = await page;
+    // A slow job would find later changes in a page that it has read long before.
+    if (rate === 0 && !isLast) {
+      const next = this.#list(position, itemsMax);
+      next.catch(() => undefined);
+      this.#ahead = { at: JSON.stringify(position), page: next };
+    }
     const lines = changed.map((key) =>
       describeFailure(
         key,
@@ -145,6 +148,11 @@ export class JobRun implements Run {
       ),
     );
     return { items, lines, position, isLast };
+  }
+
+  #list(position: JobPosition, itemsMax: number): Promise<ItemPage> {
+    const query = { spec: this.#spec, sequence: this.#sequence, position, itemsMax };
+    return this.#options.store.jobs.listItems(query, this.#spec.bucket);
   }
 
   async #requireListing(): Promise<void> {

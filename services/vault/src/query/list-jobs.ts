@@ -140,7 +140,8 @@ class ItemReader {
   }
 
   read(): ItemPage {
-    const { spec, position, itemsMax } = this.#query;
+    const { spec, position, itemsMax, isVersioned } = this.#query;
+    if (!isVersioned && spec.operation !== "rewind") return this.#readLive();
     const prefix = Buffer.from(spec.prefix);
     const end = findEndOfPrefix(prefix);
     let at = position;
@@ -150,6 +151,25 @@ class ItemReader {
       at = this.#readKey(key, at);
     }
     return this.#build(at, false);
+  }
+
+  // Without versions there is one row for each key, and one query for all of them.
+  #readLive(): ItemPage {
+    const { bucketId, spec, position, sequence, itemsMax } = this.#query;
+    const prefix = Buffer.from(spec.prefix);
+    const { key } = position;
+    const from = key === undefined ? prefix : Buffer.concat([Buffer.from(key, "base64"), ZERO]);
+    const rows = this.#index
+      .sql(
+        `select ${ITEM_COLUMNS}, 0 as marker, 1 as live from current ` +
+          "where bucket = ?1 and key >= ?2 and (?3 is null or key < ?3) order by key limit ?4",
+      )
+      .all(bucketId, from, findEndOfPrefix(prefix) ?? null, itemsMax) as unknown as Row[];
+    for (const row of rows) if (row.seq <= sequence) this.#add(row, spec.versions === "all");
+    const last = rows.at(-1);
+    const isLast = rows.length < itemsMax;
+    if (last === undefined) return this.#build(position, isLast);
+    return this.#build({ key: Buffer.from(last.key).toString("base64") }, isLast);
   }
 
   #build(position: JobPosition, isLast: boolean): ItemPage {

@@ -105,7 +105,7 @@ async function checkPiece(
   if (seen.size >= FILES_MAX * 16) throw new BackupError("too many objects");
   seen.add(piece.sha256);
   const isWhole = await note(result, async () => {
-    await repository.objects.readStored(piece);
+    await repository.objects.verify(piece);
   });
   result.objects += 1;
   result.bytes += piece.stored ?? piece.bytes;
@@ -123,7 +123,7 @@ async function checkUnnamed(
   const bytes = (await storage.measure(name)) ?? 0;
   await note(result, async () => {
     if (name !== nameObject(sha256)) throw new BackupError(`${name}: not an object`);
-    await objects.readStored({ sha256, bytes });
+    await objects.verify({ sha256, bytes });
   });
   result.objects += 1;
   result.bytes += bytes;

@@ -1,8 +1,8 @@
 // The objects of a repository: found by their content, verified whenever they are read.
-import { createHash } from "node:crypto";
 import type { BackupKey } from "../cipher.ts";
 import { BackupError } from "../error.ts";
-import { collectBytes } from "../files.ts";
+import { collectBytes, type Digest } from "../files.ts";
+import { findDifference } from "../restore.ts";
 import {
   digestBytes,
   nameObject,
@@ -35,7 +35,7 @@ export class RepositoryObjects {
     this.#added.clear();
   }
 
-  /** Stores the bytes of the file or list `path`, unless they are there. `plain` is their hash. */
+  /** Stores the bytes of the file or list `path`, unless they are there, and reads them again. `plain` is their hash. */
   async put(path: string, bytes: Buffer, plain: string): Promise<Piece> {
     if (this.#key === undefined) {
       await this.#write(plain, bytes);
@@ -53,7 +53,7 @@ export class RepositoryObjects {
 
   /** The bytes of a piece of `path`. Rejects with BackupError if they are missing or damaged. */
   async get(path: string, piece: Piece): Promise<Buffer> {
-    const stored = await this.readStored(piece);
+    const stored = await this.#readStored(piece);
     if (piece.stored === undefined) return stored;
     if (this.#key === undefined) {
       throw new BackupError(`${this.#storage.place} is encrypted: a passphrase is required`);
@@ -64,28 +64,26 @@ export class RepositoryObjects {
     throw new BackupError(`${path}: ${bytes.length} bytes, expected ${piece.bytes}`);
   }
 
-  /** The stored bytes of a piece, verified. */
-  async readStored({ sha256, bytes, stored: size = bytes }: Piece): Promise<Buffer> {
+  /** Reads the stored bytes of a piece, and verifies them. */
+  async verify({ sha256, bytes, stored: size = bytes }: Piece): Promise<void> {
+    const name = nameObject(sha256);
+    const found = await this.#storage.digest(name, size);
+    if (found === undefined) throw new BackupError(`${name}: missing`);
+    requireSame(name, found, { size, sha256 });
+  }
+
+  async #readStored({ sha256, bytes, stored: size = bytes }: Piece): Promise<Buffer> {
     const name = nameObject(sha256);
     const found = await this.#storage.read(name, OBJECT_BYTES_MAX);
     if (found === undefined) throw new BackupError(`${name}: missing`);
-    if (found.length !== size) {
-      throw new BackupError(`${name}: ${found.length} bytes, expected ${size}`);
-    }
-    const hash = createHash("sha256");
-    for (let at = 0; at < found.length; at += STEP_BYTES) {
-      hash.update(found.subarray(at, at + STEP_BYTES));
-      // Other work of the process goes on.
-      if (at > 0) await new Promise(setImmediate);
-    }
-    if (hash.digest("hex") === sha256) return found;
-    throw new BackupError(`${name}: does not match its checksum`);
+    requireSame(name, { size: found.length, sha256: digestBytes(found) }, { size, sha256 });
+    return found;
   }
 
   async #write(sha256: string, bytes: Buffer): Promise<void> {
     const name = nameObject(sha256);
     // Of a former snapshot, or a killed run. A damaged one is replaced.
-    const isWhole = await this.readStored({ bytes: bytes.length, sha256 }).then(
+    const isWhole = await this.verify({ bytes: bytes.length, sha256 }).then(
       () => true,
       (error: unknown) => {
         if (error instanceof BackupError) return false;
@@ -94,8 +92,14 @@ export class RepositoryObjects {
     );
     if (isWhole) return;
     await this.#storage.write(name, bytes);
+    await this.verify({ bytes: bytes.length, sha256 });
     this.#added.set(sha256, bytes.length);
   }
+}
+
+function requireSame(name: string, found: Digest, expected: Digest): void {
+  const difference = findDifference(expected, found);
+  if (difference !== undefined) throw new BackupError(`${name}: ${difference}`);
 }
 
 // oxlint-disable-next-line require-await -- the cipher takes a stream

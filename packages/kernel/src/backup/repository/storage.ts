@@ -4,7 +4,7 @@ import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { FileLockedError, lockFile, syncFolder } from "../../files/index.ts";
 import { BackupError } from "../error.ts";
-import { readBytes, writeBytes } from "../files.ts";
+import { type Digest, digestFile, readBytes, writeBytes } from "../files.ts";
 
 const FOLDER_MODE = 0o700;
 const TEMPORARY = "tmp";
@@ -16,6 +16,8 @@ export interface RepositoryStorage {
   readonly place: string;
   /** An object; `undefined` if it is missing. Rejects with BackupError if it has more than `bytesMax` bytes. */
   read(name: string, bytesMax: number): Promise<Buffer | undefined>;
+  /** Size and hash of an object; `undefined` if it is missing. Reads at most one byte more than `bytes`. */
+  digest(name: string, bytes: number): Promise<Digest | undefined>;
   /** The size of an object in bytes; `undefined` if it is missing. */
   measure(name: string): Promise<number | undefined>;
   /** Adds or replaces an object. It is on disk after the next `flush`, and until then whole or missing. */
@@ -41,16 +43,15 @@ export class FolderStorage implements RepositoryStorage {
     this.place = folder;
   }
 
-  async read(name: string, bytesMax: number): Promise<Buffer | undefined> {
-    try {
-      return await readBytes(join(this.place, name), bytesMax);
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      if (code === "ENOENT" || code === "ENOTDIR") return undefined;
-      if (code === "ELOOP" || code === "EISDIR") throw new BackupError(`${name}: not a file`);
-      if (code === "EIO") throw new BackupError(`${name}: cannot be read (EIO)`);
-      throw error;
-    }
+  read(name: string, bytesMax: number): Promise<Buffer | undefined> {
+    return explain(name, readBytes(join(this.place, name), bytesMax));
+  }
+
+  digest(name: string, bytes: number): Promise<Digest | undefined> {
+    return explain(
+      name,
+      digestFile(join(this.place, name), bytes, () => undefined),
+    );
   }
 
   async measure(name: string): Promise<number | undefined> {
@@ -121,4 +122,17 @@ export class FolderStorage implements RepositoryStorage {
 function ignoreMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code === "ENOENT" || error.code === "ENOTDIR") return;
   throw error;
+}
+
+// Undefined for a missing file; other faults of a file are damage of the repository.
+async function explain<T>(name: string, work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") return undefined;
+    if (code === "ELOOP" || code === "EISDIR") throw new BackupError(`${name}: not a file`);
+    if (code === "EIO") throw new BackupError(`${name}: cannot be read (EIO)`);
+    throw error;
+  }
 }

@@ -56,7 +56,6 @@ export async function writeSnapshot(
   repository.objects.forgetAdded();
   const { lists, files, bytes } = await writer.write();
   await repository.storage.flush();
-  await verifyAdded(repository, options);
   const mark: SnapshotMark = {
     repository: repository.mark.repository,
     files,
@@ -78,16 +77,6 @@ export async function writeSnapshot(
   return repository.load(id);
 }
 
-async function verifyAdded(
-  { objects }: Repository,
-  { signal }: WriteSnapshotOptions,
-): Promise<void> {
-  for (const [sha256, bytes] of objects.added) {
-    signal?.throwIfAborted();
-    await objects.readStored({ sha256, bytes });
-  }
-}
-
 class SnapshotWriter {
   readonly #repository: Repository;
   readonly #options: WriteSnapshotOptions;
@@ -96,6 +85,8 @@ class SnapshotWriter {
   readonly #list: ListWriter;
   readonly #ahead: Promise<FileEntry>[] = [];
   readonly #storing = new Set<Promise<unknown>>();
+  /** Memory of pieces: at most one for each that is being stored, and one that is being read. */
+  readonly #buffers: Buffer[] = [];
   #files = 0;
   #bytes = 0;
 
@@ -161,7 +152,7 @@ class SnapshotWriter {
   async #readPieces(file: SnapshotFile, before: FileEntry | undefined): Promise<Promise<Piece>[]> {
     const known = chooseKnown(before);
     const pieces: Promise<Piece>[] = [];
-    let collected: Buffer[] = [];
+    let buffer = this.#buffers.pop();
     let length = 0;
     let hash = createHash("sha256");
     const end = async (): Promise<void> => {
@@ -170,11 +161,10 @@ class SnapshotWriter {
       if (same?.bytes === length && (same.plain ?? same.sha256) === plain) {
         pieces.push(Promise.resolve(same));
       } else {
-        const bytes = Buffer.concat(collected, length);
-        const { piece } = await this.#put(file.path, bytes, plain);
+        const { piece } = await this.#put(file.path, buffer!, length, plain);
         pieces.push(piece);
+        buffer = this.#buffers.pop();
       }
-      collected = [];
       length = 0;
       hash = createHash("sha256");
     };
@@ -183,23 +173,33 @@ class SnapshotWriter {
         const bytesMax = known[pieces.length]?.bytes ?? PIECE_BYTES_MAX;
         const part = rest.subarray(0, bytesMax - length);
         hash.update(part);
-        collected.push(Buffer.from(part));
+        buffer ??= Buffer.allocUnsafeSlow(PIECE_BYTES_MAX);
+        buffer.set(part, length);
         length += part.length;
         rest = rest.subarray(part.length);
         if (length === bytesMax) await end();
       }
     }
     if (length > 0) await end();
+    if (buffer !== undefined) this.#buffers.push(buffer);
     return pieces;
   }
 
-  // Resolves when it has begun.
-  async #put(path: string, bytes: Buffer, plain: string): Promise<{ piece: Promise<Piece> }> {
+  // Resolves when it has begun. The buffer is used again afterwards.
+  async #put(
+    path: string,
+    buffer: Buffer,
+    length: number,
+    plain: string,
+  ): Promise<{ piece: Promise<Piece> }> {
     while (this.#storing.size >= AHEAD_MAX) await Promise.race(this.#storing);
-    const piece = this.#repository.objects.put(path, bytes, plain);
+    const piece = this.#repository.objects.put(path, buffer.subarray(0, length), plain);
     const ended: Promise<unknown> = piece
       .catch(() => undefined)
-      .then(() => this.#storing.delete(ended));
+      .then(() => {
+        this.#buffers.push(buffer);
+        this.#storing.delete(ended);
+      });
     this.#storing.add(ended);
     return { piece };
   }
