@@ -1,6 +1,7 @@
 // All cases of object storage, in the order of the run and of the report.
 import type { BenchCase } from "../harness/case.ts";
 import { hash } from "./cases/hash.ts";
+import { jobs } from "./cases/jobs.ts";
 import { million } from "./cases/million.ts";
 import { multipart } from "./cases/multipart.ts";
 import { search } from "./cases/search.ts";
@@ -18,4 +19,5 @@ export const VAULT_CASES: readonly BenchCase[] = [
   multipart,
   select,
   search,
+  jobs,
 ];

@@ -23,7 +23,7 @@ export function makePlatformVaultd(build: Build): ObjectStore {
         : `${build.runtime} is not installed`;
     },
     readVersion: () => askVersion(findRuntime(build.runtime), ["--version"]),
-    start: async ({ port, cores, folder, workspace }) => {
+    start: async ({ port, cores, folder, workspace, adminPort, env }) => {
       const started = workspace.keep(
         startPinned({
           name: `vault on ${build.label}`,
@@ -33,7 +33,7 @@ export function makePlatformVaultd(build: Build): ObjectStore {
           env: {
             PLATFORM_RUNTIME: build.runtime,
             PORT: `127.0.0.1:${port}`,
-            ADMIN_PORT: `127.0.0.1:${await findFreePort()}`,
+            ADMIN_PORT: `127.0.0.1:${adminPort ?? (await findFreePort())}`,
             PLATFORM_VAULT_DATA_DIR: join(folder, "data"),
             STORE_ACCESS_KEY_ID: CREDENTIALS.accessKey,
             // A store that was filled by its own interface has no key yet.
@@ -41,6 +41,7 @@ export function makePlatformVaultd(build: Build): ObjectStore {
             STORE_SECRET_ACCESS_KEY: CREDENTIALS.secretKey,
             // All requests use one access key, so its rate limit would be measured instead of the store.
             PLATFORM_VAULT_TENANT_RATE: "0",
+            ...env,
           },
         }),
       );

@@ -9,6 +9,9 @@ interface StoreSetup {
   /** An empty folder, removed when the case ends. */
   folder: string;
   workspace: Workspace;
+  /** Of our service: a port of the admin API that is known, and settings. */
+  adminPort?: number;
+  env?: Readonly<Record<string, string>>;
 }
 
 /** A store that can be started for a case. */
