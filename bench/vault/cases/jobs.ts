@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { signRequest } from "@platform/s3/signature";
-import { identity } from "../../../services/vault/test/guest/guests.ts";
+import { assembleCommand, loopOverInput, WRITE_OUTPUT } from "@platform/testing/guests";
 import { findFreePort } from "../../../tests/stage/process.ts";
 import { findProgram } from "../../../tests/stage/program.ts";
 import { Workspace, type BenchCase, type BenchContext } from "../../harness/case.ts";
@@ -160,6 +160,7 @@ async function fill({ send, admin }: BenchStore): Promise<void> {
   for (const bucket of ["bench", "tool", "large", "plain", "triggered"]) {
     await send("PUT", `/${bucket}`);
   }
+  const identity = assembleCommand(loopOverInput(WRITE_OUTPUT));
   await admin("PUT", "/admin/modules/identity", identity);
   const small = new Uint8Array(SMALL_BYTES).fill(7);
   await inLanes(JOB_OBJECTS, (n) => send("PUT", `/bench/in/${n}`, { body: small }));

@@ -24,6 +24,34 @@ export function assemble(text: string): Uint8Array {
   }
 }
 
+/** A WASI command with `$read`, `$write` and `$exit`; `body` is that of `_start`. */
+export function assembleCommand(body: string): Buffer {
+  return Buffer.from(
+    assemble(`(module
+      (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
+      (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+      (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+      (memory (export "memory") 2)
+      (func (export "_start") ${body}))`),
+  );
+}
+
+/** Reads the input of a command in pieces, and runs `each` for each of them. */
+export const loopOverInput = (each: string): string => `
+  (i32.store (i32.const 0) (i32.const 1024))
+  (block $end
+    (loop $next
+      (i32.store (i32.const 4) (i32.const 65536))
+      (drop (call $read (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 8)))
+      (br_if $end (i32.eqz (i32.load (i32.const 8))))
+      (i32.store (i32.const 4) (i32.load (i32.const 8)))
+      ${each}
+      (br $next)))`;
+
+/** Writes the piece of {@link loopOverInput} to the output. */
+export const WRITE_OUTPUT =
+  "(drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))";
+
 /** The imports of every function of the ABI, each under its own name. */
 const HANDLER_IMPORTS = [
   ["enable_features", "(param i32) (result i32)"],

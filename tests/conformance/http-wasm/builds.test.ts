@@ -21,9 +21,10 @@ const COMPILERS = {
   asc: { path: join(REPOSITORY, "node_modules/assemblyscript/bin/asc.js"), version: "0.28.20" },
 } as const;
 
-/** The commands of `examples/middleware/README.md` and of the sources in `guests`, without the names of files. */
+/** The commands of the READMEs of `examples/middleware` and `examples/guests`, and of the sources in `guests`, without the names of files. */
 const COMMANDS = {
   sample: ["asc", "--runtime stub -O3 --shrinkLevel 2 --use abort= --exportStart _initialize"],
+  objectSample: ["asc", "--runtime stub -O3 --shrinkLevel 2 --use abort="],
   script: ["asc", "--runtime stub -O3 --use abort= --exportStart _initialize"],
   c: [
     "clang",
@@ -31,6 +32,7 @@ const COMMANDS = {
   ],
   scriptC: ["clang", "--target=wasm32 -O2 -nostdlib -fno-builtin -Wl,--no-entry -Wl,--strip-all"],
   wasi: ["clang", "--target=wasm32-wasi --sysroot=/usr -O2 -Wl,--strip-all"],
+  objectC: ["clang", "--target=wasm32-wasi -O2 -Wl,--strip-all"],
   rust: [
     "rustc",
     "--edition 2021 --target wasm32-unknown-unknown --crate-type cdylib -C opt-level=s -C panic=abort -C lto -C strip=symbols -C link-arg=-zstack-size=32768",
@@ -38,12 +40,17 @@ const COMMANDS = {
 } as const satisfies Record<string, readonly [keyof typeof COMPILERS, string]>;
 
 const SAMPLES = "examples/middleware";
+/** Modules for objects instead of requests. */
+const OBJECTS = "examples/guests";
 const GUESTS = "tests/conformance/http-wasm/guests";
 const builds: [output: string, source: string, command: keyof typeof COMMANDS][] = [
   [`${SAMPLES}/header-rules.wasm`, `${SAMPLES}/assembly/header-rules.ts`, "sample"],
   [`${SAMPLES}/banner.wasm`, `${SAMPLES}/assembly/banner.ts`, "sample"],
   [`${SAMPLES}/redact.wasm`, `${SAMPLES}/c/redact.c`, "c"],
   [`${SAMPLES}/webhook.wasm`, `${SAMPLES}/rust/webhook.rs`, "rust"],
+  [`${OBJECTS}/csv2json.wasm`, `${OBJECTS}/c/csv2json.c`, "objectC"],
+  [`${OBJECTS}/thumbnail.wasm`, `${OBJECTS}/c/thumbnail.c`, "objectC"],
+  [`${OBJECTS}/redact.wasm`, `${OBJECTS}/assembly/redact.ts`, "objectSample"],
   [`${GUESTS}/script-as.wasm`, `${GUESTS}/assembly/script.ts`, "script"],
   [`${GUESTS}/script-c.wasm`, `${GUESTS}/script.c`, "scriptC"],
   [`${GUESTS}/wasi-c.wasm`, `${GUESTS}/wasi.c`, "wasi"],
@@ -67,7 +74,7 @@ for (const [output, source, command] of builds) {
       stdio: ["ignore", "ignore", "inherit"],
     });
     const bytes = readFileSync(built);
-    compileHttpModule(bytes);
+    if (!output.startsWith(OBJECTS)) compileHttpModule(bytes);
     const found = isScript
       ? askVersion(process.execPath, [path, "--version"])
       : askVersion(path, ["--version"]);

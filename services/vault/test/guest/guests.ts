@@ -1,31 +1,12 @@
 // Modules for tests, and their registration.
 import assert from "node:assert/strict";
-import { assemble } from "@platform/testing/guests";
+import {
+  assemble,
+  assembleCommand as command,
+  loopOverInput as copyLoop,
+  WRITE_OUTPUT as writeOut,
+} from "@platform/testing/guests";
 import type { Serving } from "../serving/serving.ts";
-
-/** A command with `$read`, `$write` and `$exit`; `body` is that of `_start`. */
-export function command(body: string): Buffer {
-  return Buffer.from(
-    assemble(`(module
-      (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
-      (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
-      (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
-      (memory (export "memory") 2)
-      (func (export "_start") ${body}))`),
-  );
-}
-
-const copyLoop = (each: string): string => `
-  (i32.store (i32.const 0) (i32.const 1024))
-  (block $end
-    (loop $next
-      (i32.store (i32.const 4) (i32.const 65536))
-      (drop (call $read (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 8)))
-      (br_if $end (i32.eqz (i32.load (i32.const 8))))
-      (i32.store (i32.const 4) (i32.load (i32.const 8)))
-      ${each}
-      (br $next)))`;
-const writeOut = "(drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))";
 
 /** Copies its input. */
 export const identity = command(copyLoop(writeOut));

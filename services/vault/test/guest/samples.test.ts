@@ -6,6 +6,7 @@ import { after, before, test } from "node:test";
 import { assemble } from "@platform/testing/guests";
 import { serve, type Serving } from "../serving/serving.ts";
 import { putModule } from "./guests.ts";
+import { decodePng, encodePng } from "./png.ts";
 
 const SAMPLES = new URL("../../../../examples/guests/", import.meta.url);
 const read = (name: string): Buffer => readFileSync(new URL(name, SAMPLES));
@@ -24,7 +25,7 @@ async function run(module: string, body: string | Buffer): Promise<string> {
 
 test("the built modules have the committed hashes", () => {
   const lines = read("sha256.txt").toString().trim().split("\n");
-  assert.equal(lines.length, 3);
+  assert.equal(lines.length, 4);
   for (const line of lines) {
     const [hash, name = ""] = line.split(/\s+/);
     assert.equal(createHash("sha256").update(read(name)).digest("hex"), hash!, name);
@@ -64,4 +65,69 @@ test("count-lines, also behind another module", async () => {
   assert.equal(await run("count-lines", "a\nb\nc"), "2\n");
   const csv = `a,b\n${"1,2\n".repeat(70_000)}`;
   assert.equal(await run("csv2json,count-lines", csv), "70000\n");
+});
+
+test("thumbnail: all kinds of PNG, with the mean of the pixels weighted by their alpha", async () => {
+  await putModule(serving, "thumbnail", read("thumbnail.wasm"));
+  const shrink = async (body: Buffer) => {
+    await serving.s3.must("PUT", "/samples/in", { body });
+    return serving.s3.send("POST", "/samples/in?transform&module=thumbnail");
+  };
+  // The left half is red, the right half a transparent blue.
+  const colour = (x: number, y: number): number[] =>
+    x < 160 ? [250, 10, 20, 255] : [10, 20, 250, y % 2 === 0 ? 0 : 200];
+  const made = await shrink(
+    encodePng({ width: 320, height: 90, kind: 6, depth: 8, pixel: colour }),
+  );
+  assert.equal(made.status, 200, made.text);
+  const small = decodePng(made.body);
+  assert.deepEqual([small.width, small.height], [160, 45]);
+  assert.deepEqual(small.pixel(10, 20), [250, 10, 20, 255]);
+  assert.deepEqual(small.pixel(150, 20), [10, 20, 250, 100]);
+
+  for (const [kind, depth, sample, expected] of [
+    [0, 1, [1], [255, 255, 255, 255]],
+    [0, 4, [3], [51, 51, 51, 255]],
+    [0, 16, [0x12_34], [0x12, 0x12, 0x12, 255]],
+    [2, 8, [1, 2, 3], [1, 2, 3, 255]],
+    [2, 16, [0x01_00, 0x02_00, 0x03_ff], [1, 2, 3, 255]],
+    [3, 8, [1], [40, 50, 60, 7]],
+    [3, 2, [1], [40, 50, 60, 7]],
+    [4, 8, [90, 33], [90, 90, 90, 33]],
+    [6, 16, [0x05_00, 0x06_00, 0x07_00, 0x08_00], [5, 6, 7, 8]],
+  ] as const) {
+    const png = encodePng({ width: 13, height: 7, kind, depth, pixel: () => [...sample] });
+    const { status, body, text } = await shrink(png);
+    assert.equal(status, 200, `${kind}/${depth}: ${text}`);
+    const { width, height, pixel } = decodePng(body);
+    assert.deepEqual([width, height, pixel(12, 6)], [13, 7, expected], `${kind}/${depth}`);
+  }
+});
+
+test("thumbnail: what is no whole PNG is refused", async () => {
+  await putModule(serving, "thumbnail", read("thumbnail.wasm"));
+  const whole = encodePng({
+    width: 40,
+    height: 30,
+    kind: 2,
+    depth: 8,
+    pixel: (x, y) => [x * 6, y * 8, (x * y) % 256],
+  });
+  const damaged = [Buffer.alloc(0), Buffer.from("GIF89a"), whole.subarray(0, 60)];
+  for (let at = 8; at < whole.length; at += 41) {
+    const bytes = Buffer.from(whole);
+    bytes[at]! ^= 0x55;
+    damaged.push(bytes);
+  }
+  let refused = 0;
+  for (const body of damaged) {
+    await serving.s3.must("PUT", "/samples/in", { body });
+    const { status, text } = await serving.s3.send(
+      "POST",
+      "/samples/in?transform&module=thumbnail",
+    );
+    if (status !== 200) assert.match(text, /GuestFailed|InvalidRequest/);
+    if (status !== 200) refused += 1;
+  }
+  assert.ok(refused > damaged.length / 2, `${refused} of ${damaged.length}`);
 });
