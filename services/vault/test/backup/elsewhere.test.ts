@@ -107,7 +107,10 @@ test("two backups at once are refused, and without backup_dir all", async () => 
       callJson(serving, "POST", "/admin/backup", { repository: { path } }),
     ),
   );
-  assert.deepEqual(both.map(({ status }) => status).toSorted(), [202, 409]);
+  assert.deepEqual(
+    both.map(({ status }) => status).toSorted((a, b) => a - b),
+    [202, 409],
+  );
   await serving.vault.stop();
   await serving.vault.start({ PLATFORM_VAULT_BACKUP_DIR: "" });
   const answer = await callJson(serving, "POST", "/admin/backup", { repository: { path: "one" } });
