@@ -3,12 +3,19 @@ export {
   checkEndpoint,
   S3Client,
   type S3Attempt,
+  type S3Checksum,
   type S3ClientOptions,
   type S3Credentials,
   type S3ListedObject,
   type S3ObjectHead,
   type S3Page,
+  type S3PutOptions,
   type S3RequestOptions,
 } from "./client/client.ts";
 export { S3ClientError, type S3ClientErrorCode, type S3Operation } from "./client/error.ts";
-export { discardUploads, uploadObject, type UploadSource } from "./client/upload.ts";
+export {
+  discardUploads,
+  uploadObject,
+  type UploadOptions,
+  type UploadSource,
+} from "./client/upload.ts";

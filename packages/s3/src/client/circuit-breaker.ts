@@ -19,6 +19,11 @@ export class CircuitBreaker {
     this.#clock = clock;
   }
 
+  /** True from the failures that opened the circuit until a success. */
+  get isOpen(): boolean {
+    return this.#openMs > 0;
+  }
+
   /** Time until a request may be sent: 0 if it may be sent now, as the only trial if the circuit was open. */
   admit(): number {
     if (this.#openMs === 0) return 0;

@@ -47,10 +47,14 @@ export interface S3Attempt {
 
 /** Options of an `S3Client`. */
 export interface S3ClientOptions {
-  /** `http://` or `https://`, host and optional port; buckets are addressed by path. */
+  /** `http://` or `https://`, host and optional port. */
   endpoint: URL;
   region: string;
   bucket: string;
+  /** False puts the bucket into the host name (`https://bucket.host/key`). True by default. */
+  isPathStyle?: boolean;
+  /** Added to every request, and signed; names in lower case. */
+  headers?: Readonly<Record<string, string>>;
   /** Read for each request, so that rotated credentials count at once. */
   credentials: () => S3Credentials;
   /** For endpoints that users supply. */
@@ -79,10 +83,26 @@ export interface S3RequestOptions {
   attemptsMax?: number | undefined;
 }
 
+/** An additional checksum of a whole object, as S3 names it; the value is base64. */
+export interface S3Checksum {
+  algorithm: "CRC32C" | "CRC64NVME" | "SHA256";
+  value: string;
+}
+
+/** Options of a put and of the completion of an upload. */
+export interface S3PutOptions extends S3RequestOptions {
+  /** Refuses to replace an object: `precondition_failed`, which a repeated request may meet after a lost answer. */
+  isNew?: boolean | undefined;
+  /** The store compares it with what it has received, and keeps it, if it supports that. */
+  checksum?: S3Checksum | undefined;
+}
+
 /** An object's size in bytes and its entity tag. */
 export interface S3ObjectHead {
   bytes: number;
   etag: string | undefined;
+  /** Checksums of the whole object that the store returns; only if they were requested. */
+  checksums: readonly S3Checksum[];
 }
 
 /** An object in a listing. */
@@ -110,22 +130,48 @@ interface Call {
   options: S3RequestOptions;
 }
 
+const CHECKSUMS = ["CRC32C", "CRC64NVME", "SHA256"] as const;
+
+/** Connections to a store and what is known about its health; the clients of several buckets share them. */
+interface Connection {
+  transport: Transport;
+  breaker: CircuitBreaker;
+  closing: AbortController;
+}
+
 /** See the file's title. All methods reject with an `S3ClientError`. */
 export class S3Client {
   readonly #options: S3ClientOptions;
   readonly #clock: Clock;
+  readonly #connection: Connection;
   readonly #transport: Transport;
   readonly #breaker: CircuitBreaker;
-  readonly #closing = new AbortController();
+  readonly #closing: AbortController;
   #inFlight = 0;
 
   /** Throws a TypeError for an endpoint with a path, a query or credentials. */
-  constructor(options: S3ClientOptions) {
+  constructor(options: S3ClientOptions, connection?: Connection) {
     checkEndpoint(options.endpoint);
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    this.#breaker = new CircuitBreaker(this.#clock);
-    this.#transport = new Transport({
+    this.#connection = connection ?? this.#connect(options);
+    this.#transport = this.#connection.transport;
+    this.#breaker = this.#connection.breaker;
+    this.#closing = this.#connection.closing;
+  }
+
+  /** A client of another bucket, over the same connections and with the same circuit breaker. `close` closes both. */
+  forBucket(bucket: string): S3Client {
+    return new S3Client({ ...this.#options, bucket }, this.#connection);
+  }
+
+  /** True while repeated failures keep requests from being sent. */
+  get isOpen(): boolean {
+    return this.#breaker.isOpen;
+  }
+
+  #connect(options: S3ClientOptions): Connection {
+    const transport = new Transport({
       endpoint: options.endpoint,
       guard: options.guard,
       ca: options.ca,
@@ -133,11 +179,13 @@ export class S3Client {
       stallMs: options.stallMs ?? 15_000,
       attemptMs: options.attemptMs ?? 120_000,
     });
+    return { transport, breaker: new CircuitBreaker(this.#clock), closing: new AbortController() };
   }
 
   /** Stores an object; the store verifies the SHA-256 of what it receives. */
-  async put(key: string, body: Uint8Array, options: S3RequestOptions = {}): Promise<void> {
-    const call: Call = { operation: "put", method: "PUT", key, body, options };
+  async put(key: string, body: Uint8Array, options: S3PutOptions = {}): Promise<void> {
+    const headers = toPutHeaders(options);
+    const call: Call = { operation: "put", method: "PUT", key, headers, body, options };
     await this.#send(call, (answer) => readEmpty(answer, "put"));
   }
 
@@ -157,9 +205,14 @@ export class S3Client {
   /**
    * Size and tag of an object; `undefined` only if the store says that this object does not exist in an existing bucket.
    */
-  async head(key: string, options: S3RequestOptions = {}): Promise<S3ObjectHead | undefined> {
+  async head(
+    key: string,
+    options: S3RequestOptions & { withChecksums?: boolean } = {},
+  ): Promise<S3ObjectHead | undefined> {
+    const asked = options.withChecksums === true ? { "x-amz-checksum-mode": "ENABLED" } : {};
+    const call: Call = { operation: "head", method: "HEAD", key, headers: asked, options };
     try {
-      return await this.#send({ operation: "head", method: "HEAD", key, options }, readHead);
+      return await this.#send(call, readHead);
     } catch (error) {
       if (!isCode(error, "not_found")) throw error;
     }
@@ -233,10 +286,18 @@ export class S3Client {
     );
   }
 
-  /** Starts a multipart upload and returns its id. */
-  createUpload(key: string, options: S3RequestOptions = {}): Promise<string> {
+  /** Starts a multipart upload and returns its id. With an algorithm, its completion may have a checksum of the whole. */
+  createUpload(
+    key: string,
+    options: S3RequestOptions & { algorithm?: S3Checksum["algorithm"] | undefined } = {},
+  ): Promise<string> {
     const query = [["uploads", ""]] as const;
-    const call: Call = { operation: "create_upload", method: "POST", key, query, options };
+    const { algorithm } = options;
+    const headers: Record<string, string> =
+      algorithm === undefined
+        ? {}
+        : { "x-amz-checksum-algorithm": algorithm, "x-amz-checksum-type": "FULL_OBJECT" };
+    const call: Call = { operation: "create_upload", method: "POST", key, query, headers, options };
     return this.#send(call, async (answer) => {
       const root = await readDocument(answer, "create_upload", "InitiateMultipartUploadResult");
       const id = findText(root, "UploadId");
@@ -271,7 +332,7 @@ export class S3Client {
     key: string,
     uploadId: string,
     etags: readonly string[],
-    options: S3RequestOptions = {},
+    options: S3PutOptions = {},
   ): Promise<void> {
     const parts = etags.map(
       (etag, index) =>
@@ -281,7 +342,8 @@ export class S3Client {
       `<CompleteMultipartUpload xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${parts.join("")}</CompleteMultipartUpload>`,
     );
     const query = [["uploadId", uploadId]] as const;
-    const headers = { "content-type": "application/xml" };
+    const type = options.checksum === undefined ? {} : { "x-amz-checksum-type": "FULL_OBJECT" };
+    const headers = { "content-type": "application/xml", ...type, ...toPutHeaders(options) };
     await this.#send(
       { operation: "complete_upload", method: "POST", key, query, headers, body, options },
       (answer) => readDocument(answer, "complete_upload", "CompleteMultipartUploadResult"),
@@ -389,7 +451,7 @@ export class S3Client {
       const target = this.#targetOf(call);
       const headers = this.#sign(call, target, payloadHash);
       return await this.#transport.send(
-        { operation, method, target, headers, body, signal },
+        { operation, method, hostname: this.#hostname, target, headers, body, signal },
         async (answer) => {
           await refuseFailure(answer, operation);
           return read(answer);
@@ -410,8 +472,15 @@ export class S3Client {
     }
   }
 
+  get #hostname(): string {
+    const { endpoint, bucket, isPathStyle = true } = this.#options;
+    return isPathStyle ? endpoint.hostname : `${bucket}.${endpoint.hostname}`;
+  }
+
   #targetOf({ key, query = [] }: Call): string {
-    const path = `/${encodeUri(this.#options.bucket)}${key === undefined ? "" : `/${encodeUri(key, true)}`}`;
+    const { bucket, isPathStyle = true } = this.#options;
+    const root = isPathStyle ? `/${encodeUri(bucket)}` : "";
+    const path = key === undefined ? root || "/" : `${root}/${encodeUri(key, true)}`;
     const pairs = query.map(([name, value]) => `${encodeUri(name)}=${encodeUri(value)}`);
     return pairs.length === 0 ? path : `${path}?${pairs.join("&")}`;
   }
@@ -419,7 +488,9 @@ export class S3Client {
   #sign(call: Call, target: string, payloadHash: string): Record<string, string> {
     const { endpoint, region } = this.#options;
     const { accessKey, secretKey, sessionToken } = this.#options.credentials();
-    const headers: Record<string, string> = { ...call.headers, host: endpoint.host };
+    const port = endpoint.port === "" ? "" : `:${endpoint.port}`;
+    const host = `${this.#hostname}${port}`;
+    const headers: Record<string, string> = { ...this.#options.headers, ...call.headers, host };
     if (sessionToken !== undefined) headers["x-amz-security-token"] = sessionToken;
     const signed = signRequest(
       { accessKey, secret: secretKey, region },
@@ -430,6 +501,15 @@ export class S3Client {
     else if (call.method === "POST" || call.method === "PUT") signed["content-length"] = "0";
     return signed;
   }
+}
+
+function toPutHeaders({ isNew, checksum }: S3PutOptions): Record<string, string> {
+  return {
+    ...(isNew === true ? { "if-none-match": "*" } : {}),
+    ...(checksum === undefined
+      ? {}
+      : { [`x-amz-checksum-${checksum.algorithm.toLowerCase()}`]: checksum.value }),
+  };
 }
 
 /** Throws a TypeError for an endpoint that the client cannot use. */
@@ -531,14 +611,23 @@ async function readHead(answer: IncomingMessage): Promise<S3ObjectHead> {
   if (length === undefined || !/^\d{1,15}$/.test(length)) {
     throw malformed("head", "it has no Content-Length");
   }
-  return { bytes: Number(length), etag: answer.headers.etag };
+  return { bytes: Number(length), etag: answer.headers.etag, checksums: readChecksums(answer) };
+}
+
+// Composite checksums are those of the parts' checksums, and say nothing that a client without the parts could compare.
+function readChecksums({ headers }: IncomingMessage): S3Checksum[] {
+  if (headers["x-amz-checksum-type"] === "COMPOSITE") return [];
+  return CHECKSUMS.flatMap((algorithm) => {
+    const value = headers[`x-amz-checksum-${algorithm.toLowerCase()}`];
+    return typeof value === "string" && !value.includes("-") ? [{ algorithm, value }] : [];
+  });
 }
 
 async function readHeadOfRange(answer: IncomingMessage): Promise<S3ObjectHead> {
   const range = parseContentRange(answer.headers["content-range"]);
   if (range === undefined) throw malformed("head", "it ignores the range", answer.statusCode);
   await readExactly(answer, "head", range.end - range.start);
-  return { bytes: range.total, etag: answer.headers.etag };
+  return { bytes: range.total, etag: answer.headers.etag, checksums: [] };
 }
 
 function parseContentRange(

@@ -20,6 +20,8 @@ export interface TransportOptions {
 export interface TransportRequest {
   operation: S3Operation;
   method: string;
+  /** Host of the endpoint, with the bucket in front of it unless that is in the path. */
+  hostname: string;
   /** Path and query. */
   target: string;
   headers: Readonly<Record<string, string>>;
@@ -109,14 +111,14 @@ class Attempt {
 
   open(agent: HttpAgent | HttpsAgent): Sent {
     const { endpoint, guard, stallMs } = this.#options;
-    const { method, target, headers, body, signal } = this.#request;
-    guard?.checkHost(endpoint.hostname);
+    const { method, hostname, target, headers, body, signal } = this.#request;
+    guard?.checkHost(hostname);
     const both = [this.#deadline.signal, ...(signal === undefined ? [] : [signal])];
     const send = endpoint.protocol === "https:" ? requestHttps : requestHttp;
     const outgoing = send({
       protocol: endpoint.protocol,
       // Node wants IPv6 addresses without brackets.
-      hostname: endpoint.hostname.replace(/^\[|\]$/g, ""),
+      hostname: hostname.replace(/^\[|\]$/g, ""),
       port: endpoint.port === "" ? undefined : Number(endpoint.port),
       method,
       path: target,

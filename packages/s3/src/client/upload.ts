@@ -1,5 +1,5 @@
 // Uploads of objects of any size, in parts.
-import type { S3Client, S3RequestOptions } from "./client.ts";
+import type { S3Checksum, S3Client, S3PutOptions, S3RequestOptions } from "./client.ts";
 import { S3ClientError } from "./error.ts";
 
 const PART_BYTES = 8 * 1024 * 1024;
@@ -12,6 +12,14 @@ export interface UploadSource {
   bytes: number;
   /** Reads exactly `length` bytes; called for one part after another. */
   read: (position: number, length: number) => Promise<Uint8Array>;
+  /** Checksum of the whole object, requested after the last read. */
+  checksum?: { algorithm: S3Checksum["algorithm"]; digest: () => string };
+}
+
+/** Options of an upload. */
+export interface UploadOptions extends S3RequestOptions {
+  /** As that of a put. */
+  isNew?: boolean | undefined;
 }
 
 /**
@@ -22,15 +30,20 @@ export async function uploadObject(
   client: S3Client,
   key: string,
   source: UploadSource,
-  options: S3RequestOptions = {},
+  options: UploadOptions = {},
 ): Promise<void> {
-  const { bytes, read } = source;
-  if (bytes <= PART_BYTES) return client.put(key, await read(0, bytes), options);
+  const { bytes, read, checksum } = source;
+  if (bytes <= PART_BYTES) {
+    const body = await read(0, bytes);
+    return client.put(key, body, { ...options, ...digest(source) });
+  }
   const partBytes = Math.max(PART_BYTES, Math.ceil(bytes / PARTS_MAX));
-  const uploadId = await client.createUpload(key, options);
+  const algorithm = checksum?.algorithm;
+  const uploadId = await client.createUpload(key, { ...options, algorithm });
   try {
     const etags = await uploadParts(client, key, uploadId, source, partBytes, options);
-    await completeOrConfirm(client, key, uploadId, etags, bytes, options);
+    const last = { ...options, ...digest(source) };
+    await completeOrConfirm(client, key, uploadId, etags, bytes, last);
   } catch (error) {
     await client.abortUpload(key, uploadId, { attemptsMax: 2 }).catch(() => undefined);
     throw error;
@@ -46,6 +59,11 @@ export async function discardUploads(
   for (const id of await client.listUploads(key, options)) {
     await client.abortUpload(key, id, options);
   }
+}
+
+function digest({ checksum }: UploadSource): Pick<S3PutOptions, "checksum"> {
+  if (checksum === undefined) return {};
+  return { checksum: { algorithm: checksum.algorithm, value: checksum.digest() } };
 }
 
 // The next part is read while the previous one is sent.
@@ -82,7 +100,7 @@ async function completeOrConfirm(
   uploadId: string,
   etags: readonly string[],
   bytes: number,
-  options: S3RequestOptions,
+  options: S3PutOptions,
 ): Promise<void> {
   try {
     await client.completeUpload(key, uploadId, etags, options);
