@@ -12,6 +12,7 @@ import {
   parseEnv,
   run,
 } from "@platform/testing/platform-process";
+import { StagedVault, vaultRoot } from "@platform/testing/staged-vault";
 import { readCommands } from "./page.ts";
 import { skipWithout, typeCommands } from "./terminal.ts";
 
@@ -129,6 +130,22 @@ test("code on objects: on request, by a trigger, by a pipeline", { skip }, async
   assert.match(out, /"trigger":"to-json","key":"in\/again\.csv".*"outcome":"done"/);
   assert.match(out, / people\.csv$/m);
   assert.match(out, /^\S+ +pipeline +completed +2 +0 /m);
+  assert.ok(!out.includes('"code"'), out);
+});
+
+test("cold data: a remote, a sweep, a restore and the way back", { skip }, async () => {
+  await using far = await StagedVault.start({ folder: join(folder, "far") });
+  const { accessKey, secretKey } = vaultRoot;
+  const variables = `export FAR_URL=${far.url} FAR_KEY=${accessKey} FAR_SECRET=${secretKey}\n`;
+  const script = variables + readCommands("cold-data.md").join("\n");
+  const out = await typeCommands(script, { folder, ports });
+  assert.match(out, /"name":"far".*"state":"unknown"/);
+  assert.match(out, /"outcome":"ok","steps":/);
+  assert.match(out, /"scanned":1,"moved":1,"bytes":300000/);
+  assert.match(out, /"COLD"/);
+  assert.match(out, /^same$/m);
+  assert.match(out, /ongoing-request=\\"false\\"/);
+  assert.ok(!out.includes(secretKey), out);
   assert.ok(!out.includes('"code"'), out);
 });
 

@@ -39,6 +39,8 @@ export const BODY_FIELDS: Readonly<Record<string, BodyFields>> = {
       "stomp.url": "address: event_networks",
       "subscriptions[].webhook": "address: event_networks",
       "subscriptions[].stomp.url": "address: event_networks",
+      endpoint: "address: remote_networks",
+      ca_file: "file: administrators of storage alone",
       "RedirectAllRequestsTo.HostName": "address: only browsers follow it",
       "RoutingRules[].Redirect.HostName": "address: only browsers follow it",
     },
@@ -52,14 +54,14 @@ export const BODY_FIELDS: Readonly<Record<string, BodyFields>> = {
       RoutingRules[].Redirect.ReplaceKeyWith Rule.DefaultRetention.Mode Rules[].Expiration.Date
       Rules[].Filter.And.Prefix Rules[].Filter.And.Tags[].Key Rules[].Filter.And.Tags[].Value
       Rules[].Filter.Prefix Rules[].Filter.Tag.Key Rules[].Filter.Tag.Value Rules[].ID Rules[].Prefix
-      Rules[].Status Status TagSet[].Key TagSet[].Value access_key bucket content_type description
+      Rules[].Status Status TagSet[].Key TagSet[].Value access_key allow[] bucket classes[] content_type description
        as.* buckets[] events[] expires_at filter.prefix filter.suffix id key metadata.* name namespaces[] objects[].key
       objects[].version parts[].etag password secret_key source_bucket source_key source_version
       stomp.destination stomp.password stomp.user subscriptions[].bucket subscriptions[].events[]
       subscriptions[].filter.prefix subscriptions[].filter.suffix subscriptions[].id
       filter.created_after filter.created_before
       filter.storage_class filter.tags.* keys[] manifest.bucket manifest.key modules[] point prefix
-      snapshot report.bucket report.prefix rule tags.* target_bucket target_prefix
+      region snapshot report.bucket report.prefix rule tags.* target_bucket target_prefix
       subscriptions[].stomp.destination subscriptions[].stomp.password subscriptions[].stomp.user
       tags[].key tags[].value token until user username version
     `),

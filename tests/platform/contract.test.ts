@@ -268,10 +268,11 @@ async function createStorageExamples(): Promise<Record<string, Example>> {
   await platform.storage("PUT", "/admin/modules/empty", EMPTY_MODULE, {
     "content-type": "application/wasm",
   });
+  const remote = { name: "far", endpoint: "http://127.0.0.1:9", access_key: "a", secret_key: "s" };
+  const json = { "content-type": "application/json" };
+  await platform.storage("POST", "/admin/remotes", JSON.stringify(remote), json);
   const batch = JSON.stringify({ operation: "untag", bucket: BUCKET, keys: ["missing"] });
-  const started = await platform.storage("POST", "/admin/batch", batch, {
-    "content-type": "application/json",
-  });
+  const started = await platform.storage("POST", "/admin/batch", batch, json);
   const ofJob = { params: { id: (JSON.parse(started) as { job_id: string }).job_id } };
   await backUp();
   const ofBucket = { params: { bucket: BUCKET, key: OBJECT, upload: upload.upload_id } };
@@ -287,6 +288,7 @@ async function createStorageExamples(): Promise<Record<string, Example>> {
     ),
     "vault /api/v1/buckets/{bucket}/object": { ...ofBucket, query: { key: OBJECT, info: "true" } },
     "vault /admin/modules/{name}": { params: { name: "empty" } },
+    "vault /admin/remotes/{name}": { params: { name: "far" } },
     "vault /admin/batch/{id}": ofJob,
     "vault /admin/batch/{id}/failures": ofJob,
     "vault /admin/backup/snapshots": { query: { path: "contract" } },

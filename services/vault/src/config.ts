@@ -9,6 +9,7 @@ import {
   createTlsKeys,
   createTokenKeys,
   defineConfig,
+  isLoopbackAddress,
   key,
   networkSchema,
   readPackageVersion,
@@ -195,6 +196,10 @@ const KEYS = {
     description:
       "Private addresses and ranges that events may be sent to. Public addresses are always allowed.",
   }),
+  remote_networks: key(z.array(networkSchema()).max(LIST_MAX).default([]), {
+    description:
+      "Private addresses and ranges that remotes (other stores that objects are moved to) may have. Public addresses are always allowed; those of this machine are if both listeners are on loopback.",
+  }),
   event_broker_url: key(
     z
       .string()
@@ -367,6 +372,10 @@ export const vaultDefinition = defineConfig({
       arguments: ["folder"],
       options: { passphrase_file: createRestoreKeys().passphrase_file },
     },
+    "adopt-tier": {
+      summary:
+        "Make the keys in remotes that the objects of a stopped store refer to its own, after it was restored from a backup. Only right if the store that was backed up does not exist any more: this one deletes them with their objects.",
+    },
     restore: {
       summary:
         "Verify a backup, or the last snapshot of a repository, and restore it to the configured data folder, which must be missing or empty.",
@@ -394,6 +403,13 @@ export function hasDefaultCredentials(config: VaultConfig): boolean {
   return config.secret_access_key === DEFAULT_SECRET_KEY;
 }
 
+// With the built-in credentials, the listeners are restricted to loopback.
+function isLocal(config: VaultConfig): boolean {
+  return hasDefaultCredentials(config) || [config.addr, config.admin_addr].every(isLoopbackAddress);
+}
+
+const LOOPBACK_NETWORKS = ["127.0.0.0/8", "::1/128"];
+
 /** The options of the store. */
 export function toStoreOptions(config: VaultConfig): StoreOptions {
   const { drives: folders, drive_parity: parity, disk_reserve: reserveBytes } = config;
@@ -403,6 +419,7 @@ export function toStoreOptions(config: VaultConfig): StoreOptions {
     indexCopyEveryMs: config.index_copy_interval_ms,
     quarantineBytesMax: config.quarantine_limit,
     logBytesMax: config.index_log_limit,
+    remoteNetworks: [...config.remote_networks, ...(isLocal(config) ? LOOPBACK_NETWORKS : [])],
     ...(config.embedding_url === undefined
       ? {}
       : {

@@ -35,6 +35,12 @@ export async function main(): Promise<void> {
       const { backUpStopped } = await import("./fsck/repository.ts");
       return await backUpStopped(config, { folder, ...options }, printLine);
     },
+    "adopt-tier": async ({ config }) => {
+      const { adoptTier } = await import("./fsck/adopt-tier.ts");
+      adoptTier(config, (line) => {
+        process.stdout.write(`${line}\n`);
+      });
+    },
     restore: async ({ config, options, positionals: [folder = ""] }) => {
       const { restoreStore } = await import("./fsck/restore-backup.ts");
       return await restoreStore(config, { folder, ...options }, printLine);

@@ -24,6 +24,9 @@ import { JobService } from "./store/job-service.ts";
 import { MultipartService } from "./store/multipart-service.ts";
 import { ObjectService, type ServiceEnvironment } from "./store/object-service.ts";
 import { StoredOutbox } from "./store/outbox.ts";
+import type { RemoteService } from "./store/remote-service.ts";
+import type { TierService } from "./store/tier-service.ts";
+import type { Sweeps } from "./upkeep/sweeps.ts";
 import type { Embedder } from "./model/vector.ts";
 import { createVersionEmbedder } from "./task/embed-version.ts";
 import { createVectorDropper } from "./task/drop-vectors.ts";
@@ -73,6 +76,9 @@ export interface StoreParts {
   maintenance: MaintenanceOptions;
   monitor: DriveMonitor | undefined;
   embedder: Embedder;
+  remotes: RemoteService;
+  tiers: TierService;
+  sweeps: Sweeps;
 }
 
 /**
@@ -92,6 +98,9 @@ export class Store {
   readonly tasks: TaskQueue;
   readonly jobs: JobService;
   readonly imports: ImportService;
+  readonly remotes: RemoteService;
+  readonly tiers: TierService;
+  readonly sweeps: Sweeps;
   readonly #env: ServiceEnvironment;
   readonly #outbox: StoredOutbox;
   readonly #monitor: DriveMonitor | undefined;
@@ -129,6 +138,9 @@ export class Store {
     this.jobs = new JobService(environment, index);
     this.imports = new ImportService(environment);
     this.tasks = new TaskQueue({ ...environment, index, log: maintenance.log });
+    this.remotes = parts.remotes;
+    this.tiers = parts.tiers;
+    this.sweeps = parts.sweeps;
     this.#handleTasks(embedder);
   }
 
@@ -137,6 +149,10 @@ export class Store {
     this.tasks.handle("drop-vectors", createVectorDropper(writer));
     const parts = { index: this.#index, writer, embedder };
     const { buckets, objects } = this;
+    const { tiers } = this;
+    this.tasks.handle("delete-remote", (task, signal) => tiers.deleteKey(task, signal));
+    this.tasks.handle("restore", (task, signal) => tiers.restore(task, signal));
+    this.tasks.handle("end-restore", (task) => tiers.endRestore(task));
     this.tasks.handle("embed", createVersionEmbedder({ ...parts, buckets, objects }));
   }
 
@@ -289,11 +305,13 @@ export class Store {
   async #close(): Promise<void> {
     this.#stopping.abort();
     this.#outbox.close();
+    await this.sweeps.stop();
     await this.tasks.stop();
     await this.#monitor?.stop();
     await this.maintenance.stop();
     await this.buckets.close();
     await this.#env.blobs.close();
+    this.#env.blobs.remotes.close();
     await this.#env.hashers.close();
     await this.#env.writer.close();
     await this.#env.readers.close();

@@ -2,11 +2,14 @@
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { DiskReserve } from "@platform/kernel/files";
+import { randomBytes } from "node:crypto";
+import { createEgressGuard } from "@platform/kernel/egress";
+import { StoreError } from "./model/store-error.ts";
 import { describeFullDisk } from "@platform/kernel/health";
 import { createIdSource } from "@platform/kernel/ids";
 import type { Logger } from "@platform/kernel/log";
 import { systemClock, type Clock } from "@platform/kernel/time";
-import { BlobStore, clearStaging } from "./blob/blob-store.ts";
+import { BlobStore, type BlobStoreOptions, clearStaging } from "./blob/blob-store.ts";
 import { StoreFolders } from "./disk/files.ts";
 import type { KeyProvider } from "./blob/encryption.ts";
 import { FrameMemory } from "./blob/frame-memory.ts";
@@ -23,7 +26,7 @@ import { openDrives, type DriveOptions, type OpenedDrives } from "./blob/drive/o
 import { BodyHashers } from "./hash/body-hashers.ts";
 import { FailoverIndex } from "./index/failover-index.ts";
 import { ReaderPool } from "./query/reader-pool.ts";
-import { LOG_BYTES_MAX, openIndexReader } from "./index/schema.ts";
+import { type IndexConnection, LOG_BYTES_MAX, openIndexReader } from "./index/schema.ts";
 import { findLastGeneration, requireWholeIndex } from "./index/start-check.ts";
 import { lockStore } from "./index/store-lock.ts";
 import { IndexWriter } from "./transaction/writer.ts";
@@ -31,6 +34,12 @@ import { BodyOpener } from "./store/body.ts";
 import { type ServiceEnvironment } from "./store/object-service.ts";
 import { PointReader } from "./query/point-reader.ts";
 import { RecentRows } from "./query/recent-rows.ts";
+import { Remotes } from "./remote/remotes.ts";
+import { RemoteService } from "./store/remote-service.ts";
+import { TierService } from "./store/tier-service.ts";
+import { Sweeps } from "./upkeep/sweeps.ts";
+import { TransitionEngine } from "./upkeep/transition-engine.ts";
+import type { SecretSealer } from "./model/remote.ts";
 import { Store } from "./object-store.ts";
 
 /** Options of a store; all but the folder have defaults. */
@@ -78,6 +87,10 @@ export interface StoreOptions {
   logBytesMax?: number;
   /** Computes vectors. Default: the lexical embedding. */
   embedder?: Embedder;
+  /** Seals the secret keys of remotes, which are refused without it. */
+  secrets?: SecretSealer;
+  /** Private addresses and ranges that remotes may have. Default: public addresses only. */
+  remoteNetworks?: readonly string[];
   /** Speed of healing a drive. Default 64 MiB/s. */
   healBytesPerSecond?: number;
 }
@@ -135,18 +148,9 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       () => clock.monotonicMs(),
       options.reserveBytes,
     );
-    const blobs = new BlobStore({
-      drives,
-      memory,
-      freeSpace,
-      generation: writer.ready.generation,
-      inlineBytesMax: options.inlineBytesMax ?? 16 * 1024,
-      segmentRecordBytesMax: options.segmentRecordBytesMax ?? MIB,
-      segmentBytesMax: options.segmentBytesMax ?? 64 * MIB,
-      stagingBytesMax: options.stagingBytesMax ?? 128 * MIB,
-      stagingWaitersMax: options.stagingWaitersMax ?? 1_000,
-      quarantineBytesMax: options.quarantineBytesMax ?? 10 * 1024 * MIB,
-    });
+    const secrets = options.secrets ?? NO_SECRETS;
+    const { generation } = writer.ready;
+    const blobs = openBlobs(options, { drives, memory, freeSpace, generation }, secrets, clock);
     for (const drive of drives.present) clearStaging(drive);
     const points = new PointReader(index, recent);
     const bodies = new BodyOpener(blobs, points, options.keys);
@@ -163,6 +167,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       now: () => clock.now(),
       takeVersionId: () => ids.token(24),
     };
+    const { service, ...tiering } = await openTiers(environment, index, secrets);
     const monitor =
       index instanceof FailoverIndex
         ? new DriveMonitor({
@@ -183,17 +188,62 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       indexCopyEveryMs: drives.isErasureCoded ? 0 : (options.indexCopyEveryMs ?? 3_600_000),
       folders: new StoreFolders(options.dataDir),
       freeSpace,
+      transitions: tiering.engine,
       logBytesMax,
       clock,
       log: options.log,
     };
     const unlock = () => releaseAll(locks);
-    return new Store({ environment, index, freeSpace, unlock, maintenance, monitor, embedder });
+    const parts = { environment, index, freeSpace, unlock, maintenance, monitor, embedder };
+    return new Store({ ...parts, ...tiering, remotes: service });
   } catch (error) {
     releaseAll(locks);
     throw error;
   }
 }
+
+function openBlobs(
+  options: StoreOptions,
+  parts: Pick<BlobStoreOptions, "drives" | "memory" | "freeSpace" | "generation">,
+  secrets: SecretSealer,
+  clock: Clock,
+): BlobStore {
+  const guard = createEgressGuard({ allowedNetworks: options.remoteNetworks ?? [] });
+  return new BlobStore({
+    ...parts,
+    remotes: new Remotes({ secrets, guard, clock }),
+    inlineBytesMax: options.inlineBytesMax ?? 16 * 1024,
+    segmentRecordBytesMax: options.segmentRecordBytesMax ?? MIB,
+    segmentBytesMax: options.segmentBytesMax ?? 64 * MIB,
+    stagingBytesMax: options.stagingBytesMax ?? 128 * MIB,
+    stagingWaitersMax: options.stagingWaitersMax ?? 1_000,
+    quarantineBytesMax: options.quarantineBytesMax ?? 10 * 1024 * MIB,
+  });
+}
+
+/** Opens the registered remotes, and what moves objects to them. */
+async function openTiers(
+  environment: ServiceEnvironment,
+  index: IndexConnection,
+  secrets: SecretSealer,
+) {
+  const { writer, now, blobs, takeVersionId: takeId } = environment;
+  const takeStoreId = (): string => randomBytes(16).toString("hex");
+  const registry = { writer, index, remotes: blobs.remotes, secrets, takeStoreId, now };
+  const service = await RemoteService.open(registry);
+  const tiers = new TierService(environment, index);
+  const engine = new TransitionEngine({ ...environment, mover: tiers.mover, remotes: service });
+  return { service, tiers, engine, sweeps: new Sweeps({ engine, now, takeId }) };
+}
+
+const NO_SECRETS: SecretSealer = {
+  seal: () => {
+    throw new StoreError("InvalidRequest", "Remotes need a master key");
+  },
+  open: () => {
+    throw new StoreError("InternalError", "Remotes need a master key");
+  },
+};
 
 function releaseAll(locks: OpenedDrives["locks"]): void {
   for (const release of locks.values()) release();

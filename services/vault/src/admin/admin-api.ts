@@ -32,6 +32,7 @@ import { createBackupRoutes } from "./backup-routes.ts";
 import { createBatchJobRoutes } from "./batch-job-routes.ts";
 import type { ModuleRegistry } from "../guest/module-registry.ts";
 import { createModuleRoutes } from "./module-routes.ts";
+import { createRemoteRoutes } from "./remote-routes.ts";
 import { createTaskRoutes } from "./task-routes.ts";
 import { ADMIN_SCOPE, requireAdmin } from "./storage-callers.ts";
 import { createUsageRoutes } from "./usage-routes.ts";
@@ -100,6 +101,7 @@ function createAdminRoutes(options: AdminOptions): ApiRoute[] {
     ...createDriveRoutes({ store: api.store, dataDir }),
     ...createJobRoutes(api.store),
     ...createTaskRoutes(api.store),
+    ...createRemoteRoutes(api.store),
     ...createModuleRoutes(options.modules),
     ...createBackupRoutes({
       store: api.store,

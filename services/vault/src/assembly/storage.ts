@@ -15,6 +15,7 @@ import type { Owner } from "../model/bucket.ts";
 import { StoreError } from "../model/store-error.ts";
 import type { Store } from "../object-store.ts";
 import { openStore } from "../open-store.ts";
+import { collectRemotes } from "../remote/remote-metrics.ts";
 import { collectTasks } from "../task/task-metrics.ts";
 
 /** The parts. */
@@ -36,8 +37,10 @@ export async function openStorage(config: VaultConfig, service: Service): Promis
       ? loadMasterKey(join(config.data_dir, "access", "master.key"), holdsStore(config))
       : Buffer.from(config.master_key, "base64");
   const keys = createKeyProvider(masterKey);
-  const store = await openStore({ ...toStoreOptions(config), log, keys });
+  const secrets = new SecretBox(masterKey);
+  const store = await openStore({ ...toStoreOptions(config), log, keys, secrets });
   lifecycle.onDrain("store", () => store.close(), "database");
+  collectRemotes(metrics, () => store.remotes.list());
   collectTasks(metrics, store.tasks, () => clock.now());
   health.addCheck("store", () => store.check());
   health.addWarning("drives", () => store.describeLostDrives());

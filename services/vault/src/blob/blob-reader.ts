@@ -6,14 +6,8 @@ import type { BlobRecord } from "../model/blob.ts";
 import type { ReadWindow } from "../model/read-window.ts";
 import { StoreError } from "../model/store-error.ts";
 import type { FrameMemory } from "./frame-memory.ts";
-import {
-  BLOCK_BYTES,
-  findCorruptBlock,
-  FRAME_BYTES,
-  locateFrame,
-  measureFrames,
-} from "./layout.ts";
-import { limitRead } from "./read-window.ts";
+import { readFrames, type FrameSource } from "./frame-reader.ts";
+import { FRAME_BYTES, measureFrames } from "./layout.ts";
 
 /** A blob opened for reading: its file stays readable until `close`, even if it is renamed or deleted. */
 export interface OpenBlob {
@@ -25,29 +19,7 @@ export interface OpenBlob {
   close(): void;
 }
 
-/** A range of a frame's data, and the location of the frame. */
-interface FrameRange {
-  /** Offset of the frame in the file. */
-  position: number;
-  /** Size of the frame's data, without checksums. */
-  dataBytes: number;
-  /** Start of the range within the frame's data. */
-  from: number;
-  /** End of the range, exclusive. */
-  to: number;
-  /** Following bytes that may be read as well, to save a second read. */
-  gapBytesMax: number;
-}
-
-/** A read of `size` bytes in flight. */
-interface FrameRead {
-  size: number;
-  bytes: Promise<Buffer>;
-}
-
 const SHORT = "Stored data is truncated";
-// Reading a little more than necessary is cheaper than a second read for the checksums.
-const GAP_BYTES_MAX = 128 * 1024;
 
 export class BlobReader {
   readonly #folders: StoreFolders;
@@ -65,7 +37,8 @@ export class BlobReader {
   async open(blob: BlobRecord): Promise<OpenBlob> {
     const { place } = blob;
     if (place.kind === "inline") return openInline(place.data);
-    if (place.kind === "parts") throw new TypeError("a blob of parts has no bytes of its own");
+    if (place.kind === "parts" || place.kind === "remote")
+      throw new TypeError(`a blob of kind ${place.kind} has no bytes on a drive`);
     const path =
       place.kind === "segment" ? this.#folders.segment(place.segment) : this.#folders.file(blob.id);
     const lease = await this.#files.use(path);
@@ -80,7 +53,12 @@ export class BlobReader {
     let isOpen = true;
     return {
       read: (start, end, window) =>
-        this.#read(lease, blob, { position: place.position, start, end, window }),
+        readFrames(this.#createSource(lease, blob), blob, {
+          position: place.position,
+          start,
+          end,
+          window,
+        }),
       close: () => {
         if (isOpen) lease.release();
         isOpen = false;
@@ -88,81 +66,19 @@ export class BlobReader {
     };
   }
 
-  async *#read(
-    lease: FileLease<number>,
-    blob: BlobRecord,
-    wanted: { position: number; start: number; end: number; window: ReadWindow | undefined },
-  ): AsyncGenerator<Buffer, void, undefined> {
-    const { position, start, end, window } = wanted;
-    const locate = (at: number): FrameRange =>
-      locateRange(blob.stored, position, at, end, limitRead(window));
-    const begin = (range: FrameRange): FrameRead => {
-      const bytes = this.#readFrame(lease.file, blob, range);
-      // The read may fail before it is awaited; the consumer gets the error when it awaits the read.
-      bytes.catch(() => undefined);
-      return { size: range.to - range.from, bytes };
-    };
-    // Window bytes charged for data that has not been yielded.
-    let taken = 0;
-    let ahead: FrameRead | undefined;
-    try {
-      for (let at = start; at < end;) {
-        let current = ahead;
-        if (current === undefined) {
-          const range = locate(at);
-          const room = window?.take(range.to - range.from);
-          if (room !== undefined) await room;
-          current = begin(range);
-          taken += current.size;
-        }
-        ahead = undefined;
-        const bytes = await current.bytes;
-        at += current.size;
-        if (at < end && limitRead(window) === FRAME_BYTES) {
-          const range = locate(at);
-          if (window?.tryTake(range.to - range.from) !== false) {
-            ahead = begin(range);
-            taken += ahead.size;
-          }
-        }
-        taken -= current.size;
-        yield bytes;
-      }
-    } finally {
-      window?.give(taken);
-    }
-  }
-
-  async #readFrame(fd: number, blob: BlobRecord, range: FrameRange): Promise<Buffer> {
-    const first = Math.floor(range.from / BLOCK_BYTES) * BLOCK_BYTES;
-    const last = Math.min(Math.ceil(range.to / BLOCK_BYTES) * BLOCK_BYTES, range.dataBytes);
-    const tableBytes = 4 * Math.ceil(range.dataBytes / BLOCK_BYTES);
-    const tableAt = (first / BLOCK_BYTES) * 4;
-    let blocks: Buffer;
-    let table: Buffer;
-    if (range.dataBytes - last <= range.gapBytesMax) {
-      const length = range.dataBytes + tableBytes - first;
-      const bytes = await readExactly(fd, this.#memory.take(length), range.position + first);
-      blocks = bytes.subarray(0, last - first);
-      table = bytes.subarray(range.dataBytes - first + tableAt);
-    } else {
-      [blocks, table] = await Promise.all([
-        readExactly(fd, this.#memory.take(last - first), range.position + first),
+  #createSource({ file }: FileLease<number>, { id }: BlobRecord): FrameSource {
+    return {
+      read: (position, length, isTable) =>
         readExactly(
-          fd,
-          Buffer.allocUnsafe(tableBytes - tableAt),
-          range.position + range.dataBytes + tableAt,
+          file,
+          isTable ? Buffer.allocUnsafe(length) : this.#memory.take(length),
+          position,
         ),
-      ]);
-    }
-    if (findCorruptBlock(blocks, table) >= 0) {
-      this.corruptBlocks += 1;
-      throw new StoreError(
-        "InternalError",
-        `Stored data is damaged (blob ${blob.id.toString(16)})`,
-      );
-    }
-    return blocks.subarray(range.from - first, range.to - first);
+      failCorrupt: () => {
+        this.corruptBlocks += 1;
+        return new StoreError("InternalError", `Stored data is damaged (blob ${id.toString(16)})`);
+      },
+    };
   }
 }
 
@@ -176,28 +92,6 @@ function openInline(data: Uint8Array): OpenBlob {
       yield bytes.subarray(start, end);
     },
     close: () => undefined,
-  };
-}
-
-/** The next range to read of the bytes `at` to `end` of a blob: within one frame, and no more than one read may return. */
-function locateRange(
-  stored: number,
-  position: number,
-  at: number,
-  end: number,
-  bytesMax: number,
-): FrameRange {
-  const frameStart = Math.floor(at / FRAME_BYTES) * FRAME_BYTES;
-  const dataBytes = Math.min(FRAME_BYTES, stored - frameStart);
-  const from = at - frameStart;
-  // The range ends at a block boundary, so that no block is read twice.
-  const toMax = Math.floor((from + bytesMax) / BLOCK_BYTES) * BLOCK_BYTES;
-  return {
-    position: position + locateFrame(at),
-    dataBytes,
-    from,
-    to: Math.min(end - frameStart, dataBytes, toMax),
-    gapBytesMax: bytesMax < FRAME_BYTES ? 0 : GAP_BYTES_MAX,
   };
 }
 

@@ -18,7 +18,9 @@ import { ShardBlob } from "./shard-reader.ts";
 import { ShardWriter } from "./shard-writer.ts";
 import type { FreeSpace } from "../disk/free-space.ts";
 import { StagingBudget } from "./staging-budget.ts";
-import type { BlobId, BlobRecord } from "../model/blob.ts";
+import { readFrames } from "./frame-reader.ts";
+import type { Remotes } from "../remote/remotes.ts";
+import type { BlobId, BlobRecord, RemotePlace } from "../model/blob.ts";
 
 /** Options of a `BlobStore`. */
 export interface BlobStoreOptions {
@@ -34,6 +36,7 @@ export interface BlobStoreOptions {
   stagingBytesMax: number;
   stagingWaitersMax: number;
   quarantineBytesMax: number;
+  remotes: Remotes;
 }
 
 // An id is generation × 2^32 + count: 2^21 starts with 2^32 blobs each stay below 2^53.
@@ -50,6 +53,7 @@ export class BlobStore {
   readonly firstId: number;
   /** A lease per body, from its first byte to its commit: a drive may lack bodies whose write began while it was absent. */
   readonly writes = new Leases();
+  readonly remotes: Remotes;
   /** Called when a copy or a shard could not be read. */
   onDamage: DamageListener = () => undefined;
   readonly #memory: FrameMemory;
@@ -61,6 +65,7 @@ export class BlobStore {
     const { drives } = options;
     this.drives = drives;
     this.code = new ReedSolomon(drives.data, drives.parity);
+    this.remotes = options.remotes;
     this.#memory = options.memory;
     this.#freeSpace = options.freeSpace;
     this.firstId = options.generation * IDS_PER_GENERATION;
@@ -131,10 +136,11 @@ export class BlobStore {
   async appendManifest(
     id: BlobId,
     description: unknown,
+    summary: object = {},
   ): Promise<{ segment: number; position: number; extent: number }> {
     this.#freeSpace.require(0);
     const head = encodeHead(id, 0, description);
-    const trailer = encodeTrailer({}, head.length);
+    const trailer = encodeTrailer(summary, head.length);
     try {
       const at = await this.segments.append([head, trailer]);
       return {
@@ -148,7 +154,8 @@ export class BlobStore {
   }
 
   /** Opens a blob that is not composite. Rejects with `ENOENT` if its bytes are missing. */
-  open(blob: BlobRecord): Promise<OpenBlob> {
+  async open(blob: BlobRecord): Promise<OpenBlob> {
+    if (blob.place.kind === "remote") return this.#openRemote(blob, blob.place.at);
     const [first] = this.drives.all;
     if (!this.drives.isErasureCoded || blob.place.kind === "inline")
       return first!.reader.open(blob);
@@ -156,9 +163,48 @@ export class BlobStore {
     return this.openShards(blob).open();
   }
 
+  /** Opens a blob in a remote for background work, which has a budget there. */
+  openPaced(blob: BlobRecord, signal: AbortSignal): Promise<OpenBlob> {
+    const at = blob.place.kind === "remote" ? blob.place.at : undefined;
+    return this.#openRemote(blob, at, signal);
+  }
+
+  async #openRemote(
+    blob: BlobRecord,
+    at: RemotePlace | undefined,
+    signal?: AbortSignal,
+  ): Promise<OpenBlob> {
+    if (at === undefined)
+      throw new StoreError("InternalError", `The place of blob ${blob.id.toString(16)} is unknown`);
+    if (at.copy !== undefined) return this.open(at.copy);
+    const remote = this.remotes.require(at.remote);
+    const source = {
+      read: (position: number, length: number) =>
+        signal === undefined
+          ? remote.read(at, position, position + length)
+          : remote.readPaced(at, position, position + length, signal),
+      failCorrupt: () => {
+        remote.wrongBlocks += 1;
+        return new StoreError(
+          "InternalError",
+          `The remote ${at.remote} returned other bytes (blob ${blob.id.toString(16)})`,
+        );
+      },
+    };
+    return {
+      read: (start, end, window) =>
+        readFrames(source, blob, { position: at.position, start, end, window }),
+      close: () => undefined,
+    };
+  }
+
   /** Throws if too many drives are absent to read a blob. */
   requireDrives(blob: BlobRecord): void {
     const { drives } = this;
+    if (blob.place.kind === "remote") {
+      if (blob.place.at?.copy !== undefined) this.requireDrives(blob.place.at.copy);
+      return;
+    }
     if (!drives.isErasureCoded || drives.present.length === drives.all.length) return;
     const { place } = blob;
     const isReadable =

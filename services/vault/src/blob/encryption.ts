@@ -86,7 +86,7 @@ export function openBlobKey(
 /** The cipher of a copy of stored bytes under another id: the same key, wrapped by the current key of `to`. */
 export function rewrapCipher(
   cipher: BlobCipher,
-  { from, to }: { from: Pick<KeyProvider, "find">; to: KeyProvider | undefined },
+  { from, to }: { from: Pick<KeyProvider, "find"> | undefined; to: KeyProvider | undefined },
   blob: BlobId,
   copy: BlobId,
 ): BlobCipher {

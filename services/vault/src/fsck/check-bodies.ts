@@ -38,8 +38,8 @@ export async function checkBodies(
     for (const row of rows) {
       const id = Number(row["id"]);
       used.add(id);
-      // A manifest is only needed to rebuild the index.
-      if (row["kind"] === "parts") continue;
+      // A manifest, or the stub of a body in a remote, is only needed to rebuild the index.
+      if (row["kind"] === "parts" || row["kind"] === "remote") continue;
       report.bodies += 1;
       const segment = row["kind"] === "segment" ? Number(row["segment"]) : undefined;
       const wanted = segment === undefined ? drives.rankShards(id) : drives.rankCopies(segment);

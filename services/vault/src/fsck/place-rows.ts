@@ -41,13 +41,19 @@ export function placeVersions(database: DatabaseSync): void {
 export function countReferences(database: DatabaseSync): void {
   const references =
     "select blob from current union all select blob from versions union all " +
-    "select part from blob_parts union all select blob from parts";
+    "select part from blob_parts union all select blob from parts union all select copy from remote_blobs";
   // The bodies of parts are dropped with the body that they belong to.
   for (const text of [
+    // A local copy that is lost is made again on request.
+    "update remote_blobs set copy = null where copy not in (select id from blobs)",
     "delete from blob_parts where blob not in (select blob from current where blob is not null " +
       "union all select blob from versions where blob is not null)",
+    "delete from remote_blobs where blob not in (select blob from current where blob is not null union all " +
+      "select blob from versions where blob is not null union all select part from blob_parts)",
     `delete from blobs where id not in (select blob from (${references}) where blob is not null)`,
     `update blobs set refs = (select count(*) from (${references}) r where r.blob = blobs.id)`,
+    "update remotes set blobs = (select count(*) from remote_blobs where remote = name), " +
+      "bytes = (select coalesce(sum(bytes), 0) from remote_blobs where remote = name)",
     "delete from segments",
     "insert into segments select segment, max(position + extent), sum(extent) from blobs " +
       "where segment is not null group by segment",

@@ -129,6 +129,10 @@ function buildRecord(
   const known = description as RecordDescription;
   // A single shard is not the body.
   if ("shard" in known) return undefined;
+  // A temporary copy is described by the body that it is a copy of.
+  if ("copyOf" in known) return undefined;
+  if (known.remote !== undefined)
+    return buildStub(id, known, known.remote, { extent, summary, position: framesAt, path });
   const isSegment = path.includes(".seg");
   const place: BlobPlace = isSegment
     ? { kind: "segment", segment: readBodyId(path), position: framesAt }
@@ -149,6 +153,27 @@ function buildRecord(
     ...(known.cipher === undefined ? {} : { cipher: known.cipher }),
   };
   return { description: known, summary: summary as RecordSummary, blob, path };
+}
+
+// A body that is in a remote: its record here has no data.
+function buildStub(
+  id: number,
+  description: RecordDescription,
+  { stored, ...at }: NonNullable<RecordDescription["remote"]>,
+  record: { extent: number; summary: unknown; position: number; path: string },
+): FoundRecord {
+  const { size = stored, cipher } = description;
+  const { extent, summary, position, path } = record;
+  const stub = { segment: readBodyId(path), position };
+  const blob: BlobRecord = {
+    id,
+    size,
+    stored,
+    extent,
+    place: { kind: "remote", stub, at },
+    ...(cipher === undefined ? {} : { cipher }),
+  };
+  return { description, summary: summary as RecordSummary, blob, path };
 }
 
 /** The copy of the buckets; empty if it is missing or damaged. */

@@ -1,4 +1,5 @@
 // `platform-vaultd restore`: restores a backup to the data folder of a stopped store.
+import { DatabaseSync } from "node:sqlite";
 import { copyFile, mkdir, open, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import {
@@ -169,6 +170,24 @@ async function copyDurably(from: string, to: string): Promise<void> {
 
 function checkIndex(path: string): Promise<void> {
   const [finding] = inspectIndex(path).findings;
-  if (finding === undefined) return Promise.resolve();
-  return Promise.reject(new BackupError(`the restored index is damaged: ${finding}`));
+  if (finding !== undefined)
+    return Promise.reject(new BackupError(`the restored index is damaged: ${finding}`));
+  forgetStoreId(path);
+  return Promise.resolve();
+}
+
+// The store that was backed up may still run: this one gets an id of its own, and never deletes what is under the other's.
+function forgetStoreId(path: string): void {
+  const index = new DatabaseSync(path);
+  try {
+    const { user_version: format } = index.prepare("pragma user_version").get() as {
+      user_version: number;
+    };
+    if (format < 6) return;
+    index.exec("pragma journal_mode = delete");
+    index.exec("delete from facts where name = 'store' or name like 'adopted %'");
+    index.exec("delete from tasks where kind = 'delete-remote'");
+  } finally {
+    index.close();
+  }
 }

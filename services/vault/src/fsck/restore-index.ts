@@ -2,11 +2,12 @@
 import { existsSync } from "node:fs";
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import type { StoreFolders } from "../disk/files.ts";
-import type { BlobRecord } from "../model/blob.ts";
+import type { BlobPlace, BlobRecord, RemotePlace } from "../model/blob.ts";
+
 import { isBefore, readMark, type IndexMark } from "../index/mark.ts";
 import type { BlobRow, VersionRow } from "../index/records.ts";
 import { FORMAT_VERSION, openIndexWriter, VERSION_COLUMNS } from "../index/schema.ts";
-import { sealBucket, sealVector } from "../index/seal.ts";
+import { sealBucket, sealRemoteBlob, sealVector } from "../index/seal.ts";
 import { BLOB_COLUMNS, listBlobPartValues, listBlobValues } from "../index/sealed-values.ts";
 import { findLastGeneration } from "../index/start-check.ts";
 import { recountUsage } from "../index/usage-rows.ts";
@@ -204,7 +205,7 @@ class IndexRestorer {
   // True if the body is complete.
   #addBlob(blob: BlobRecord, records: ReadonlyMap<number, FoundRecord>): boolean {
     const { place } = blob;
-    const shared = place.kind === "parts" ? place.manifest : place;
+    const shared = findShared(place);
     this.#insertBlob({
       id: blob.id,
       kind: place.kind,
@@ -216,6 +217,7 @@ class IndexRestorer {
       cipher: blob.cipher === undefined ? null : JSON.stringify(blob.cipher),
       data: null,
     });
+    if (place.kind === "remote" && place.at !== undefined) this.#addRemoteBlob(blob.id, place.at);
     const description = records.get(blob.id)?.description;
     if (description === undefined || !("parts" in description)) return true;
     let start = 0;
@@ -230,6 +232,15 @@ class IndexRestorer {
       start += part.size;
     }
     return true;
+  }
+
+  #addRemoteBlob(blob: number, { remote, bucket, key, bytes, position }: RemotePlace): void {
+    const row = { blob, remote, bucket, key, bytes, position, copy: null };
+    this.#run(
+      "insert or ignore into remote_blobs values (?, ?, ?, ?, ?, ?, ?, ?)",
+      ...Object.values(row),
+      sealRemoteBlob(row),
+    );
   }
 
   #addObject(record: ObjectRecord, records: ReadonlyMap<number, FoundRecord>): void {
@@ -386,10 +397,16 @@ class IndexRestorer {
   #count = (text: string): number => Number(this.#run(text)[0]?.["n"] ?? 0);
 }
 
+function findShared(place: BlobPlace) {
+  if (place.kind === "parts") return place.manifest;
+  return place.kind === "remote" ? place.stub : place;
+}
+
 const DROP_LOST_VECTORS =
   "delete from vectors where not exists (select 1 from current c where c.bucket = vectors.bucket " +
   "and c.key = vectors.key and c.version = vectors.version) and not exists (select 1 from versions o " +
   "where o.bucket = vectors.bucket and o.key = vectors.key and o.version = vectors.version and o.marker = 0)";
 const MISSING_BLOBS =
   "select distinct id from (select blob as id from temp.found union all select part from blob_parts " +
-  "union all select blob from parts) where id is not null and id not in (select id from blobs)";
+  "union all select blob from parts union all select copy from remote_blobs) " +
+  "where id is not null and id not in (select id from blobs)";

@@ -12,9 +12,12 @@ import {
 import { readAllUsage, USAGE_COLUMNS, writeCountUsage } from "./usage-rows.ts";
 import {
   matchesSeal,
+  type RemoteBlobRow,
   sealBlob,
   sealBucket,
   sealPart,
+  sealRemote,
+  sealRemoteBlob,
   sealVector,
   sealVersion,
   type VectorRow,
@@ -103,7 +106,7 @@ function inspectRows(
   const columns = VERSION_COLUMNS.replace(/seal$/, seal);
   let rows = 0;
   let lastSequence = 0;
-  const judge = (table: string, what: unknown, row: { seal?: unknown }, computed: number) => {
+  const judge: Judge = (table, what, row, computed) => {
     rows += 1;
     if (matchesSeal(row.seal as number | null, computed)) return;
     note(`a row of ${table} is damaged (${String(what)})`);
@@ -145,9 +148,23 @@ function inspectRows(
       judge("vectors", row.id, row, sealVector(row));
     }
   }
+  if (format >= 6) inspectRemotes(index, judge);
   const sequence = readMeta(index, "sequence");
   if (sequence < lastSequence) note(`the sequence is at ${sequence}, below ${lastSequence}`);
   return rows;
+}
+
+type Judge = (table: string, what: unknown, row: { seal?: unknown }, computed: number) => void;
+
+function inspectRemotes(index: IndexConnection, judge: Judge): void {
+  for (const found of index.sql("select * from remote_blobs").iterate()) {
+    const row = found as unknown as RemoteBlobRow & { seal: number };
+    judge("remote_blobs", row.blob.toString(16), row, sealRemoteBlob(row));
+  }
+  for (const row of index.sql("select name, document, seal from remotes").iterate()) {
+    const name = String(row["name"]);
+    judge("remotes", name, row, sealRemote(name, String(row["document"])));
+  }
 }
 
 /** Each query selects violations, with a name in the first column. */
@@ -168,13 +185,6 @@ const REFERENCES: readonly (readonly [string, string])[] = [
       "where bucket not in (select id from buckets)",
   ],
   [
-    "the references of a blob are counted wrongly",
-    "select b.id from blobs b left join (select blob, count(*) as n from (" +
-      "select blob from current union all select blob from versions union all " +
-      "select part from blob_parts union all select blob from parts) group by blob) r " +
-      "on r.blob = b.id where b.refs <> coalesce(r.n, 0)",
-  ],
-  [
     "the bytes of a segment are counted wrongly",
     "select s.id from segments s left join " +
       "(select segment, sum(extent) as n from blobs where segment is not null group by segment) b " +
@@ -185,6 +195,31 @@ const REFERENCES: readonly (readonly [string, string])[] = [
     "select segment from blobs where segment is not null and segment not in (select id from segments)",
   ],
   ["a blob is garbage and in use", "select blob from garbage where blob in (select id from blobs)"],
+];
+
+const COUNTED_REFERENCES =
+  "select blob from current union all select blob from versions union all " +
+  "select part from blob_parts union all select blob from parts";
+
+/** The references of blobs, with the local copies of bodies in remotes since format 6. */
+function countReferences(format: number): readonly [string, string] {
+  const more = format >= 6 ? " union all select copy from remote_blobs" : "";
+  return [
+    "the references of a blob are counted wrongly",
+    `select b.id from blobs b left join (select blob, count(*) as n from (${COUNTED_REFERENCES}${more}) ` +
+      "group by blob) r on r.blob = b.id where b.refs <> coalesce(r.n, 0)",
+  ];
+}
+
+const REFERENCES_OF_FORMAT_6: readonly (readonly [string, string])[] = [
+  [
+    "a body in a remote has no place",
+    "select id from blobs where kind = 'remote' and id not in (select blob from remote_blobs)",
+  ],
+  [
+    "a place in a remote belongs to a blob that is missing",
+    "select blob from remote_blobs where blob not in (select id from blobs where kind = 'remote')",
+  ],
 ];
 
 const REFERENCES_OF_FORMAT_4: readonly (readonly [string, string])[] = [
@@ -201,8 +236,13 @@ function inspectReferences(
   format: number,
   note: (finding: string) => void,
 ): void {
-  const more = format >= 4 ? REFERENCES_OF_FORMAT_4 : [];
-  for (const [finding, text] of [...REFERENCES, ...more]) {
+  const all = [
+    ...REFERENCES,
+    countReferences(format),
+    ...(format >= 4 ? REFERENCES_OF_FORMAT_4 : []),
+    ...(format >= 6 ? REFERENCES_OF_FORMAT_6 : []),
+  ];
+  for (const [finding, text] of all) {
     const row = index.sql(`${text} limit 1`).get();
     if (row !== undefined) note(`${finding} (${String(Object.values(row)[0])})`);
   }

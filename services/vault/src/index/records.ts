@@ -2,6 +2,7 @@
 import type { Acl } from "../model/acl.ts";
 import type { Owner } from "../model/bucket.ts";
 import type { GuestMark } from "../model/guest.ts";
+import type { RestoreMark } from "../model/remote.ts";
 import type { BlobCipher, BlobRecord } from "../model/blob.ts";
 import type { RetentionMode } from "../model/lock.ts";
 import type {
@@ -21,6 +22,7 @@ export interface ObjectDetail {
   encryption?: ObjectEncryption;
   parts?: number;
   guest?: GuestMark;
+  restore?: RestoreMark;
 }
 
 /** A row of `current` or `versions`. */
@@ -50,7 +52,7 @@ export interface VersionRow {
 /** A row of `blobs` without its reference count, which only the writer uses. */
 export interface BlobRow {
   id: number;
-  kind: "inline" | "segment" | "file" | "parts";
+  kind: "inline" | "segment" | "file" | "parts" | "remote";
   size: number;
   stored: number;
   segment: number | null;
@@ -144,6 +146,7 @@ export function buildObjectInfo(
   if (detail.encryption !== undefined) info.encryption = detail.encryption;
   if (detail.parts !== undefined) info.partsCount = detail.parts;
   if (detail.guest !== undefined) info.guest = detail.guest;
+  if (detail.restore !== undefined) info.restore = detail.restore;
   return info;
 }
 
@@ -189,6 +192,12 @@ function buildPlace(row: BlobRow): BlobRecord["place"] {
       return { kind: "file", position: row.position ?? 0 };
     case "parts":
       return { kind: "parts" };
+    case "remote":
+      return {
+        kind: "remote",
+        stub: { segment: row.segment ?? 0, position: row.position ?? 0 },
+        at: undefined,
+      };
     default:
       return row.kind satisfies never;
   }

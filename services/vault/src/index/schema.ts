@@ -6,9 +6,9 @@ import { recountUsage, USAGE_TABLE } from "./usage-rows.ts";
 
 /**
  * Incremented by each change that an older program would misread. 2 added the seals of rows (`seal.ts`), 3 the usage of
- * buckets, 4 vectors and tasks, 5 jobs, runs of triggers and the age of tasks.
+ * buckets, 4 vectors and tasks, 5 jobs, runs of triggers and the age of tasks, 6 remotes and bodies in them.
  */
-export const FORMAT_VERSION = 5;
+export const FORMAT_VERSION = 6;
 
 /** Bytes of a page of the index. */
 export const PAGE_BYTES = 8192;
@@ -190,6 +190,32 @@ create table trigger_runs (
 create index trigger_runs_by_bucket on trigger_runs (bucket, id);
 `;
 
+/**
+ * Other stores that bodies are moved to, with the number and the bytes of those in them; these bodies, with the temporary local
+ * copy (`copy`, a blob) that a restore makes; and facts about the store, such as its id in remotes. Constant time.
+ */
+const TABLES_OF_FORMAT_6 = `
+create table facts (name text primary key, value text not null) without rowid;
+create table remotes (
+  name text primary key,
+  document text not null,
+  blobs integer not null,
+  bytes integer not null,
+  seal integer not null
+) without rowid;
+create table remote_blobs (
+  blob integer primary key,
+  remote text not null,
+  bucket text not null,
+  key text not null,
+  bytes integer not null,
+  position integer not null,
+  copy integer,
+  seal integer not null
+);
+create index remote_blobs_by_remote on remote_blobs (remote, blob);
+`;
+
 /** A connection with its prepared statements. */
 export class IndexConnection {
   #database: DatabaseSync;
@@ -290,6 +316,7 @@ export function makeTables(database: DatabaseSync, from: number, to: number): vo
   if (from < 3 && to >= 3) database.exec(USAGE_TABLE);
   if (from < 4 && to >= 4) database.exec(TABLES_OF_FORMAT_4);
   if (from < 5 && to >= 5) database.exec(TABLES_OF_FORMAT_5);
+  if (from < 6 && to >= 6) database.exec(TABLES_OF_FORMAT_6);
 }
 
 // Reads all rows of versions, once. Earlier formats had only totals.

@@ -90,6 +90,28 @@ export function sealVector({ id, bucket, key, version, data }: VectorRow): numbe
   return sealColumns(id, bucket, key, version, data);
 }
 
+/** The columns of a row of `remote_blobs`, all of which its seal covers. */
+export interface RemoteBlobRow {
+  blob: number;
+  remote: string;
+  bucket: string;
+  key: string;
+  bytes: number;
+  position: number;
+  copy: number | null;
+}
+
+/** The seal of a row of `remote_blobs`. */
+export function sealRemoteBlob(row: RemoteBlobRow): number {
+  const { blob, remote, bucket, key, bytes, position, copy } = row;
+  return sealColumns(blob, remote, bucket, key, bytes, position, copy);
+}
+
+/** The seal of a row of `remotes`; its counts are not covered. */
+export function sealRemote(name: string, document: string): number {
+  return sealColumns(name, document);
+}
+
 function sealColumns(...columns: ColumnValue[]): number {
   return columns.reduce<number>(addColumn, 0) >>> 0;
 }

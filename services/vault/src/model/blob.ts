@@ -19,13 +19,36 @@ export interface BlobRecord {
 
 /**
  * `inline`: in the index. `segment`: in a file with others. `file`: in its own file. `parts`: other blobs in sequence;
- * their `manifest` is a record in a segment, so that the index can be rebuilt. `position` is the offset of the first frame.
+ * their `manifest` is a record in a segment, so that the index can be rebuilt. `remote`: in another store, with a `stub` like a
+ * manifest and, unless it is unknown, its place there. `position` is the offset of the first frame.
  */
 export type BlobPlace =
   | { kind: "inline"; data: Uint8Array }
   | { kind: "segment"; segment: number; position: number }
   | { kind: "file"; position: number }
-  | { kind: "parts"; manifest?: { segment: number; position: number } };
+  | { kind: "parts"; manifest?: { segment: number; position: number } }
+  | {
+      kind: "remote";
+      stub: { segment: number; position: number };
+      at: RemotePlace | undefined;
+    };
+
+/** A key in a remote. */
+export interface RemoteKey {
+  readonly remote: string;
+  readonly bucket: string;
+  readonly key: string;
+}
+
+/** The record of a blob in a remote. */
+export interface RemotePlace extends RemoteKey {
+  /** Size of the record. */
+  readonly bytes: number;
+  /** Offset of its first frame. */
+  readonly position: number;
+  /** The temporary local copy that a restore has made. */
+  readonly copy?: BlobRecord | undefined;
+}
 
 /** A part of a composite blob. */
 export interface BlobPart {

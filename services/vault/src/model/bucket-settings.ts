@@ -9,7 +9,7 @@ import type { VectorIndex } from "./vector.ts";
 
 /**
  * The settings by kind. Callers validate them. The store acts on `lifecycle`, `notification`, `objectLock`, `quota`,
- * `triggers` and `vectorIndex` itself and only keeps the others. As JSON each is at most 1 MiB.
+ * `triggers`, `coldTier` and `vectorIndex` itself and only keeps the others. As JSON each is at most 1 MiB.
  */
 export interface BucketSettings {
   lifecycle: LifecycleConfiguration;
@@ -29,6 +29,19 @@ export interface BucketSettings {
   logging: BucketLogging;
   triggers: TriggerSettings;
   vectorIndex: VectorIndex;
+  coldTier: ColdTier;
+}
+
+/** The class `COLD` of a bucket: where its objects are moved, and when. */
+export interface ColdTier {
+  /** Age at which live objects are moved; 0 is at once. Without it, only lifecycle rules move them. */
+  readonly days?: number;
+  readonly prefix: string;
+  readonly remote: string;
+  /** The bucket there. */
+  readonly bucket: string;
+  /** Smaller objects stay, in bytes. */
+  readonly minimum_size: number;
 }
 
 /** The kinds of settings. */

@@ -164,6 +164,8 @@ export const ERRORS = {
   // The code of Ceph: S3 has no quotas. Clients do not retry after a 403.
   QuotaExceeded: [403, "The quota of the bucket would be exceeded."],
   ReplicationConfigurationNotFoundError: [404, "The replication configuration was not found"],
+  RestoreAlreadyInProgress: [409, "Object restore is already in progress"],
+  NoSuchColdTier: [404, "The specified bucket does not have a cold tier."],
   RequestHeaderSectionTooLarge: [
     400,
     "Your request header section exceeds the maximum allowed size.",

@@ -14,7 +14,11 @@ export type ObjectEventName =
   | "ObjectTagging:Delete"
   | "ObjectAcl:Put"
   | "LifecycleExpiration:Delete"
-  | "LifecycleExpiration:DeleteMarkerCreated";
+  | "LifecycleExpiration:DeleteMarkerCreated"
+  | "LifecycleTransition"
+  | "ObjectRestore:Post"
+  | "ObjectRestore:Completed"
+  | "ObjectRestore:Delete";
 
 /** One subscription of a bucket. */
 export interface NotificationRule {

@@ -20,7 +20,7 @@ export interface LifecycleRule {
   expiration?: { days: number } | { atMs: number } | { expiredObjectDeleteMarker: boolean };
   noncurrentVersionExpiration?: { days: number; newerVersionsKept?: number };
   abortIncompleteUpload?: { days: number };
-  /** Moves objects to another storage class. The store ignores it. */
+  /** Moves objects to another storage class: to the remote that has it. */
   transitions?: readonly (({ days: number } | { atMs: number }) & { storageClass: string })[];
   /** As `transitions`, for noncurrent versions. */
   noncurrentTransitions?: readonly {

@@ -5,6 +5,7 @@ import type { Actor, ObjectEventName } from "./event.ts";
 import type { GuestMark } from "./guest.ts";
 import type { Retention } from "./lock.ts";
 import type { ReadWindow } from "./read-window.ts";
+import type { RestoreMark } from "./remote.ts";
 
 /** Additional checksums of the object API. */
 export const CHECKSUM_ALGORITHMS = ["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"] as const;
@@ -148,6 +149,8 @@ export interface ObjectInfo extends Omit<ObjectAttributes, "encryption" | "vecto
   encryption?: ObjectEncryption;
   /** Set for objects of multipart uploads. */
   partsCount?: number;
+  /** Set while an object of a cold class is being restored, or has a temporary copy. */
+  restore?: RestoreMark;
 }
 
 /** Attributes of a version as a caller has read them: a change of one is refused if they are no longer these. */

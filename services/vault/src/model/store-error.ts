@@ -43,3 +43,9 @@ export class StoreError extends Error {
     this.details = details;
   }
 }
+
+/** True if it is unknown whether a commit that has failed with this error is on disk. */
+export function isOutcomeUnknown(error: unknown): boolean {
+  if (!(error instanceof StoreError)) return true;
+  return error.code === "InternalError" || error.code === "ServiceUnavailable";
+}

@@ -1,7 +1,14 @@
 // Durable tasks: work that a commit has caused, until a later commit ends it.
 
 /** Kinds of tasks. */
-export const TASK_KINDS = ["drop-vectors", "embed", "trigger"] as const;
+export const TASK_KINDS = [
+  "drop-vectors",
+  "embed",
+  "trigger",
+  "delete-remote",
+  "restore",
+  "end-restore",
+] as const;
 
 /** A kind of tasks. */
 export type TaskKind = (typeof TASK_KINDS)[number];

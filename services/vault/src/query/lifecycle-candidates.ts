@@ -26,6 +26,7 @@ export interface Candidate extends CandidatePosition {
   versionId: string;
   sizeBytes: number;
   tags: Readonly<Record<string, string>>;
+  storageClass: string;
   /** Number of newer noncurrent versions of the key. */
   newerVersions: number;
 }
@@ -36,25 +37,25 @@ const SOURCES: Record<CandidateKind, { from: string; time: string; seq: string; 
       from: "current where bucket = ?",
       time: "modified",
       seq: "seq",
-      columns: "version, size, tags",
+      columns: "version, size, tags, class",
     },
     noncurrent: {
       from: "versions where bucket = ? and noncurrent_since is not null",
       time: "noncurrent_since",
       seq: "seq",
-      columns: "version, size, tags",
+      columns: "version, size, tags, class",
     },
     marker: {
       from: "versions where bucket = ? and noncurrent_since is null",
       time: "modified",
       seq: "seq",
-      columns: "version, size, tags",
+      columns: "version, size, tags, class",
     },
     upload: {
       from: "uploads where bucket = ? and completed is null",
       time: "created",
       seq: "id",
-      columns: "upload_id as version, 0 as size, null as tags",
+      columns: "upload_id as version, 0 as size, null as tags, '' as class",
     },
   };
 
@@ -84,6 +85,7 @@ export function listCandidates(index: IndexConnection, query: CandidateQuery): C
       versionId: String(row["version"]),
       sizeBytes: Number(row["size"]),
       tags: row["tags"] === null ? {} : (JSON.parse(String(row["tags"])) as Record<string, string>),
+      storageClass: String(row["class"]),
       newerVersions: 0,
     };
     if (query.kind === "noncurrent" || query.kind === "marker") {

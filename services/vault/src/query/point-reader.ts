@@ -12,8 +12,10 @@ import {
   damagedRow,
   DamagedRowError,
   matchesSeal,
+  type RemoteBlobRow,
   sealBlob,
   sealPart,
+  sealRemoteBlob,
   sealVector,
   sealVersion,
   type VectorRow,
@@ -30,6 +32,9 @@ import type { FoundVersion, StoredVersion } from "./stored-version.ts";
 /** A part of a composite blob, with its own blob. */
 export interface FoundPart extends BlobPart {
   record: BlobRecord;
+  etag: string;
+  modified: number;
+  checksum: string | null;
 }
 
 const BLOB_COLUMNS = "id, kind, size, stored, segment, position, extent, cipher, data, seal";
@@ -156,7 +161,7 @@ export class PointReader {
       const columns = this.#index.sql(sql, true).get(bucket, key, ...version) as unknown as
         | VersionColumns
         | undefined;
-      return columns === undefined ? undefined : readColumns(bucket, key, columns);
+      return columns === undefined ? undefined : this.#place(readColumns(bucket, key, columns));
     });
   }
 
@@ -176,8 +181,49 @@ export class PointReader {
   findBlob(id: number): BlobRecord | undefined {
     return this.#readSealed(() => {
       const row = this.#index.sql(`select ${BLOB_COLUMNS} from blobs where id = ?`).get(id);
-      return row === undefined ? undefined : requireBlob(row as unknown as BlobRow);
+      return row === undefined ? undefined : this.#locate(requireBlob(row as unknown as BlobRow));
     });
+  }
+
+  #place(found: StoredVersion): StoredVersion {
+    return found.blob?.place.kind === "remote"
+      ? { ...found, blob: this.#locate(found.blob) }
+      : found;
+  }
+
+  // The place of a body in a remote, and its local copy, are in a table of their own.
+  #locate(blob: BlobRecord): BlobRecord {
+    const { place, id } = blob;
+    if (place.kind !== "remote") return blob;
+    const row = this.#index.sql("select * from remote_blobs where blob = ?").get(id) as unknown as
+      | (RemoteBlobRow & { seal: number })
+      | undefined;
+    if (row === undefined || !matchesSeal(row.seal, sealRemoteBlob(row)))
+      throw damagedRow(`remote blob ${id.toString(16)}`);
+    const { remote, bucket, key, bytes, position, copy } = row;
+    const local = copy === null ? undefined : this.#requireCopy(copy);
+    return {
+      ...blob,
+      place: { ...place, at: { remote, bucket, key, bytes, position, copy: local } },
+    };
+  }
+
+  #requireCopy(id: number): BlobRecord {
+    const row = this.#index.sql(`select ${BLOB_COLUMNS} from blobs where id = ?`).get(id);
+    if (row === undefined) throw damagedRow(`blob ${id.toString(16)}`);
+    return requireBlob(row as unknown as BlobRow);
+  }
+
+  /** True if a body, or a part of it, is in a remote. */
+  isRemote({ id, place }: BlobRecord): boolean {
+    if (place.kind !== "parts") return place.kind === "remote";
+    return (
+      this.#index
+        .sql(
+          "select 1 from blob_parts p join blobs b on b.id = p.part where p.blob = ? and b.kind = 'remote' limit 1",
+        )
+        .get(id) !== undefined
+    );
   }
 
   /** The vector of a version: little-endian floats. `undefined` if it has none. */
@@ -233,9 +279,11 @@ export class PointReader {
     })[];
     return rows.map((row) => {
       const { part_number: number, part_start: partStart, part_size: size, part } = row;
+      const { etag, modified, checksum } = row;
       const sealed = { ...row, owner: blob, start: partStart, number, size, blob: part };
       if (!matchesSeal(row.part_seal, sealPart(sealed))) throw damagedRow(`part ${number}`);
-      return { number, start: partStart, size, blob: row.id, record: requireBlob(row) };
+      const record = this.#locate(requireBlob(row));
+      return { number, start: partStart, size, blob: row.id, record, etag, modified, checksum };
     });
   }
 

@@ -55,8 +55,8 @@ export class RecentRows implements GroupWatcher {
   /** Keeps a live version that has just been read with its blob. */
   keep({ bucket }: BucketState, key: string, found: StoredVersion): void {
     const place = found.blob?.place;
-    // Compaction moves bodies in segments to other segments.
-    if (place === undefined || place.kind === "segment") return;
+    // Compaction moves bodies in segments, and local copies of bodies in remotes, to other segments.
+    if (place === undefined || place.kind === "segment" || place.kind === "remote") return;
     const name = nameRow(bucket.name, key);
     if (this.#changing.has(name)) return;
     const { row } = found;

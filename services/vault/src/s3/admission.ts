@@ -4,6 +4,7 @@ import { S3Error } from "../model/s3-error.ts";
 import type { UnknownParts } from "../access/policy.ts";
 import { authorize, authorizeAhead } from "./authorization.ts";
 import type { ObjectApi, OperationContext } from "./context.ts";
+import { requireNoLoop } from "./hops.ts";
 import type { OperationRequest } from "./request.ts";
 import type { Address } from "./wire/address.ts";
 
@@ -24,6 +25,7 @@ export async function admitOperation(
 ): Promise<OperationContext> {
   const { request, operation } = identified;
   const { fields } = request;
+  requireNoLoop(fields, api.store.remotes.storeId);
   requireOwner(api, fields.get("x-amz-expected-bucket-owner"));
   requireOwner(api, fields.get("x-amz-source-expected-bucket-owner"));
   const context: OperationContext = {

@@ -12,16 +12,8 @@ const DAY_MS = 86_400_000;
 const FILTER_TAGS_MAX = 100;
 const NEWER_VERSIONS_MAX = 100;
 const ID_CHARS_MAX = 255;
-const TRANSITION_CLASSES: ReadonlySet<string> = new Set([
-  "STANDARD_IA",
-  "ONEZONE_IA",
-  "INTELLIGENT_TIERING",
-  "GLACIER",
-  "GLACIER_IR",
-  "DEEP_ARCHIVE",
-  // The tier of this store.
-  "COLD",
-]);
+/** Any class that a remote may have; the bucket's own is COLD. */
+const CLASS_NAME = /^[A-Z][A-Z0-9_]{0,31}$/;
 /** Classes with a minimum age of objects ("Constraints and considerations for transitions"). */
 const DAYS_MIN: Readonly<Record<string, number>> = { STANDARD_IA: 30, ONEZONE_IA: 30 };
 
@@ -185,7 +177,7 @@ function readNoncurrentTransition(item: XmlElement): NoncurrentTransition {
 
 function readStorageClass(item: XmlElement): string {
   const text = item.getText("StorageClass");
-  if (TRANSITION_CLASSES.has(text)) return text;
+  if (CLASS_NAME.test(text) && text !== "STANDARD" && text !== "REDUCED_REDUNDANCY") return text;
   throw malformedXml("objects cannot be moved to this StorageClass");
 }
 

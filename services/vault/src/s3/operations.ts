@@ -1,6 +1,13 @@
 // The table of operations of the object API: one row each, with its request, its permission and its handler.
 import { STORAGE_SCOPES } from "../access/authorizer.ts";
 import type { Operation, OperationHandler } from "./context.ts";
+import {
+  deleteBucketColdTier,
+  getBucketColdTier,
+  putBucketColdTier,
+  sweepBucketColdTier,
+} from "./bucket/cold-tier.ts";
+import { restoreObject } from "./object/restore-object.ts";
 import { getBucketAcl, putBucketAcl } from "./bucket/acl.ts";
 import { askBucket } from "./bucket/ask.ts";
 import {
@@ -308,6 +315,26 @@ export const OPERATIONS: readonly Operation[] = [
     ...JSON_SETTING,
     action: "s3:PutBucketTriggers",
   }),
+  row(READ, "GetBucketColdTier", "GET bucket?cold-tier", getBucketColdTier, {
+    ...JSON_SETTING,
+    action: "s3:GetLifecycleConfiguration",
+  }),
+  row(WRITE, "PutBucketColdTier", "PUT bucket?cold-tier", putBucketColdTier, {
+    ...JSON_SETTING,
+    action: "s3:PutLifecycleConfiguration",
+  }),
+  row(WRITE, "DeleteBucketColdTier", "DELETE bucket?cold-tier", deleteBucketColdTier, {
+    ...JSON_SETTING,
+    action: "s3:PutLifecycleConfiguration",
+  }),
+  row(WRITE, "SweepBucketColdTier", "POST bucket?cold-tier&sweep", sweepBucketColdTier, {
+    ...JSON_SETTING,
+    action: "s3:PutLifecycleConfiguration",
+  }),
+  row(READ, "GetBucketColdTierSweep", "GET bucket?cold-tier&sweep", getBucketColdTier, {
+    ...JSON_SETTING,
+    action: "s3:GetLifecycleConfiguration",
+  }),
   row(READ, "StartPipeline", "POST bucket?pipeline", startPipeline, {
     ...JSON_SETTING,
     action: "s3:ListBucket",
@@ -348,6 +375,7 @@ export const OPERATIONS: readonly Operation[] = [
     refusesAnonymous: true,
     errorForm: "json",
   }),
+  row(WRITE, "RestoreObject", "POST object?restore", restoreObject),
   row(WRITE, "DeleteObject", "DELETE object", deleteObject, {
     versionAction: "s3:DeleteObjectVersion",
     acl: BUCKET_WRITE,

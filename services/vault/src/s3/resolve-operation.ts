@@ -28,7 +28,6 @@ const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
 const UNAVAILABLE: ReadonlySet<string> = new Set([
   "abac",
   "append",
-  "cold-tier",
   "events",
   "geo-placement",
   "metadataConfiguration",
@@ -37,9 +36,7 @@ const UNAVAILABLE: ReadonlySet<string> = new Set([
   "metadataTable",
   "renameObject",
   "encryption-context",
-  "restore",
   "session",
-  "sweep",
   "torrent",
 ]);
 /** Parameters that belong to a subresource. */

@@ -13,7 +13,7 @@ import type { RecordDescription, RecordSummary } from "./record-description.ts";
 import type { BlobCipher, BlobId, BlobRecord } from "../model/blob.ts";
 import type { BodyHasher } from "../hash/body-hasher.ts";
 import type { BodyHashers } from "../hash/body-hashers.ts";
-import { StoreError } from "../model/store-error.ts";
+import { isOutcomeUnknown, StoreError } from "../model/store-error.ts";
 import type {
   BodyDigests,
   ChecksumAlgorithm,
@@ -154,11 +154,7 @@ export class BodyUpload<Result> implements Upload<Result> {
       return await this.#commit({ blob, etag, checksum, encryption, digests });
     } catch (error) {
       // If it is unknown whether the index refers to the bytes, they stay.
-      const isRefused =
-        error instanceof StoreError &&
-        error.code !== "InternalError" &&
-        error.code !== "ServiceUnavailable";
-      if (isRefused) await this.#writer.discard();
+      if (!isOutcomeUnknown(error)) await this.#writer.discard();
       throw error;
     } finally {
       if (place.kind === "segment") this.#unpin(place.segment);

@@ -48,16 +48,20 @@ export class CopyService {
     requireAttributes(request.attributes);
     const { settings } = this.#env.buckets.require(request.bucket);
     requireFitting(settings.vectorIndex, request.attributes.vector);
-    requireChange(request);
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
       const source = this.find(request.source);
       if (source === undefined) continue;
+      // The bytes of a copy are here: a copy of an object onto itself brings it back from a remote.
+      const isRemote = this.#env.points.isRemote(source.blob);
+      if (!isRemote) requireChange(request);
       const attributes = chooseAttributes(request, source.row);
       const vector = attributes.vector ?? this.#findFitting(request.bucket, source.row);
       if (vector !== undefined) attributes.vector = vector;
-      const result = mayShare(request, source)
-        ? await this.#share(request, source, attributes, submit)
-        : await this.#copyBytes(request, source, attributes, submit);
+      if (isRemote) keepEncryption(attributes, source.row);
+      const result =
+        !isRemote && mayShare(request, source)
+          ? await this.#share(request, source, attributes, submit)
+          : await this.#copyBytes(request, source, attributes, submit);
       if (result !== undefined) return { ...result, sourceVersionId: source.row.version };
     }
     throw new StoreError("SlowDown", "The source changes faster than it can be copied");
@@ -215,6 +219,12 @@ function requireChange(request: CopyRequest): void {
     "InvalidRequest",
     "This copy request is illegal because it is trying to copy an object to itself without changing the object's metadata, storage class, website redirect location or encryption attributes.",
   );
+}
+
+// Bytes that are copied would be in the clear without it; shared ones stay encrypted.
+function keepEncryption(attributes: ObjectAttributes, row: VersionRow): void {
+  if (attributes.encryption === undefined && parseDetail(row).encryption?.type === "SSE-S3")
+    attributes.encryption = { type: "SSE-S3" };
 }
 
 function mayShare(request: CopyRequest, { row, blob }: FoundSource): boolean {

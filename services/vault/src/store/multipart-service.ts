@@ -380,7 +380,9 @@ function mayShare(request: CopyPartRequest, detail: UploadDetail, source: FoundS
     ("start" in request.range &&
       request.range.start === 0 &&
       (request.range.end === undefined || request.range.end >= row.size - 1));
-  if (!isWhole || blob.place.kind === "parts" || request.encryption !== undefined) return false;
+  const { kind } = blob.place;
+  if (!isWhole || kind === "parts" || kind === "remote" || request.encryption !== undefined)
+    return false;
   const { encryption } = JSON.parse(detail.object.detail) as ObjectDetail;
   if (encryption?.type !== blob.cipher?.type || blob.cipher?.type === "SSE-C") return false;
   if (detail.checksum === undefined) return true;

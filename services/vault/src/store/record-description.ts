@@ -2,7 +2,7 @@
 import type { AttributeColumns } from "./new-object.ts";
 import type { ManifestPart } from "../transaction/upload-rows.ts";
 import type { ObjectChecksum } from "../model/object.ts";
-import type { BlobCipher } from "../model/blob.ts";
+import type { BlobCipher, RemotePlace } from "../model/blob.ts";
 
 /** Common to all records: bucket and key, time (epoch ms), and encryption. */
 interface CommonDescription {
@@ -12,6 +12,13 @@ interface CommonDescription {
   /** Bytes before encryption; set with `cipher`. */
   size?: number;
   cipher?: BlobCipher;
+  /** The record itself is in a remote, with `stored` bytes of data. */
+  remote?: RemotePlace & { stored: number };
+}
+
+/** A temporary local copy of a body in a remote, which is described there. */
+export interface CopyDescription {
+  copyOf: number;
 }
 
 /** A body in one piece. */
@@ -22,7 +29,8 @@ export interface ObjectDescription extends CommonDescription {
   columns: AttributeColumns;
 }
 
-interface PartDescription extends CommonDescription {
+/** A part of an upload, or of an object. */
+export interface PartDescription extends CommonDescription {
   uploadId: string;
   partNumber: number;
 }

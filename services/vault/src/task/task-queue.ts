@@ -21,6 +21,9 @@ const IN_FLIGHT_MAX: Readonly<Record<TaskKind, number>> = {
   "drop-vectors": 1,
   embed: 64,
   trigger: 16,
+  "delete-remote": 16,
+  restore: 4,
+  "end-restore": 4,
 };
 /** Kinds whose tasks of one key run one after the other, in the order of the changes. */
 const ORDERED_KINDS: ReadonlySet<TaskKind> = new Set(["trigger"]);

@@ -1,4 +1,5 @@
 // Adds, shares and releases blob rows in the writer; blobs without references become garbage.
+import { insertRemoteBlob, removeRemoteBlob } from "./remote-rows.ts";
 import type { WriterContext } from "./writer-context.ts";
 import type { BlobRow } from "../index/records.ts";
 import { BLOB_COLUMNS, listBlobValues } from "../index/sealed-values.ts";
@@ -23,6 +24,8 @@ export function insertBlob(context: WriterContext, blob: BlobRecord): void {
     data: place.kind === "inline" ? place.data : null,
   };
   context.sql(INSERT_BLOB).run(...listBlobValues(row));
+  if (place.kind === "remote" && place.at !== undefined)
+    insertRemoteBlob(context, blob.id, place.at);
   if (shared !== undefined) {
     const end = shared.position + blob.extent;
     context
@@ -36,6 +39,7 @@ export function insertBlob(context: WriterContext, blob: BlobRecord): void {
 
 function findSharedPlace(place: BlobPlace) {
   if (place.kind === "segment") return place;
+  if (place.kind === "remote") return place.stub;
   return place.kind === "parts" ? place.manifest : undefined;
 }
 
@@ -64,6 +68,11 @@ export function releaseBlob(context: WriterContext, id: BlobId): void {
     case "file":
       context.sql("insert or ignore into garbage values (?)").run(id);
       return;
+    case "remote": {
+      const place = removeRemoteBlob(context, id);
+      if (place !== undefined && place.copy !== null) releaseBlob(context, place.copy);
+      return;
+    }
     case "parts": {
       const parts = context.sql("delete from blob_parts where blob = ? returning part").all(id);
       for (const part of parts) releaseBlob(context, Number(part["part"]));

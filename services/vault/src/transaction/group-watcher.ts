@@ -25,6 +25,10 @@ export function findChangedRow(operation: Operation): ChangedRow | undefined {
     case "completeUpload":
       return operation.request;
     case "attribute":
+    case "transition":
+    case "requestRestore":
+    case "finishRestore":
+    case "endRestore":
       return operation.address;
     case "deleteBucket":
       return { bucket: operation.bucket };
@@ -57,6 +61,11 @@ export function findChangedRow(operation: Operation): ChangedRow | undefined {
     case "importVersions":
     case "publishBucket":
     case "dropImport":
+    case "identifyStore":
+    case "putRemote":
+    case "removeRemote":
+    case "planRemoteKeys":
+    case "dropRemoteKeys":
     case "confirm":
       return undefined;
     default:

@@ -31,6 +31,19 @@ import {
   applyRetryTask,
   applySettleDeadTasks,
 } from "./task-operations.ts";
+import {
+  applyDropRemoteKeys,
+  applyIdentifyStore,
+  applyPlanRemoteKeys,
+  applyPutRemote,
+  applyRemoveRemote,
+} from "./remote-operations.ts";
+import {
+  applyEndRestore,
+  applyFinishRestore,
+  applyRequestRestore,
+  applyTransition,
+} from "./tier-operations.ts";
 import { applySetVector } from "./vector-operations.ts";
 import { applyPut } from "./put-operation.ts";
 import type { WriterContext } from "./writer-context.ts";
@@ -61,6 +74,15 @@ const OPERATION_HANDLERS = {
   importVersions: applyImportVersions,
   publishBucket: applyPublishBucket,
   dropImport: applyDropImport,
+  identifyStore: applyIdentifyStore,
+  putRemote: applyPutRemote,
+  removeRemote: applyRemoveRemote,
+  planRemoteKeys: applyPlanRemoteKeys,
+  dropRemoteKeys: applyDropRemoteKeys,
+  transition: applyTransition,
+  requestRestore: applyRequestRestore,
+  finishRestore: applyFinishRestore,
+  endRestore: applyEndRestore,
   createUpload: applyCreateUpload,
   putPart: applyPutPart,
   completeUpload: applyCompleteUpload,

@@ -1,5 +1,5 @@
 // Tasks inside the writer: work that a commit has caused.
-import type { TaskKind } from "../model/task.ts";
+import type { TaskAddress, TaskKind } from "../model/task.ts";
 import type { WriterContext } from "./writer-context.ts";
 
 /** A task about a bucket or a version. There is one at most for each kind, rule, bucket, key and version. */
@@ -10,21 +10,25 @@ export interface NewTask {
   /** Empty, like the version, for a task about a bucket. */
   readonly key: Uint8Array;
   readonly version: string;
-  /** It is due from now on. */
+  /** 0 if the operation that causes it has no time. */
   readonly nowMs: number;
+  /** It is due from now on by default. */
+  readonly dueMs?: number;
 }
 
 /** Adds a task. One that waits already, or has failed, begins again. */
-export function addTask(context: WriterContext, task: NewTask): void {
-  const { kind, rule, bucket, key, version, nowMs } = task;
-  context
+export function addTask(context: WriterContext, task: NewTask): TaskAddress {
+  const { kind, rule, bucket, key, version, nowMs, dueMs = nowMs } = task;
+  const seq = context.nextSequence();
+  const row = context
     .sql(
       "insert into tasks (kind, rule, bucket, key, version, seq, due, added, attempts, state) values (?, ?, ?, ?, ?, ?, ?, ?, 0, 'waiting') " +
         "on conflict do update set seq = excluded.seq, due = excluded.due, added = excluded.added, attempts = 0, " +
-        "state = 'waiting', detail = null",
+        "state = 'waiting', detail = null returning id",
     )
-    .run(kind, rule, bucket, key, version, context.nextSequence(), nowMs, nowMs);
+    .get(kind, rule, bucket, key, version, seq, dueMs, nowMs === 0 ? null : nowMs);
   context.totals.addedTasks += 1;
+  return { id: Number(row?.["id"]), seq };
 }
 
 /** True if a bucket has a task of a kind. */

@@ -4,7 +4,14 @@ import type { EndedRound } from "./round.ts";
 import type { ScrubReport } from "./scrubber.ts";
 
 /** The kinds. `healing` and `index_copy` depend on the number of drives. */
-export const JOB_KINDS = ["scrub", "lifecycle", "compaction", "index_copy", "healing"] as const;
+export const JOB_KINDS = [
+  "scrub",
+  "lifecycle",
+  "transition",
+  "compaction",
+  "index_copy",
+  "healing",
+] as const;
 
 /** A kind of background work. */
 export type JobKind = (typeof JOB_KINDS)[number];

@@ -23,6 +23,7 @@ import { IndexCopier, type IndexCopyState } from "./index-copier.ts";
 import type { IndexConnection } from "../index/schema.ts";
 import { LifecycleEngine, type LifecycleReport } from "./lifecycle-engine.ts";
 import type { ServiceEnvironment } from "../store/object-service.ts";
+import type { TransitionEngine, TransitionReport } from "./transition-engine.ts";
 
 /** Intervals and speeds. */
 export interface MaintenanceOptions {
@@ -32,6 +33,7 @@ export interface MaintenanceOptions {
   /** The folders of the index and its copy on a single drive, and of the result of the last scrub. */
   folders: StoreFolders;
   freeSpace: FreeSpace;
+  transitions: TransitionEngine;
   /** Limit of the index's log while it is copied. */
   logBytesMax: number;
   clock: Clock;
@@ -68,6 +70,7 @@ export class Maintenance {
   readonly #options: MaintenanceOptions;
   readonly #monitor: DriveMonitor | undefined;
   readonly #expiring: Round<LifecycleReport>;
+  readonly #moving: Round<TransitionReport>;
   readonly #compacting: Round<number>;
   readonly #scrubbing: Round<ScrubReport>;
   readonly #copying: Round<readonly string[]>;
@@ -94,6 +97,7 @@ export class Maintenance {
     this.#lastScrub = new LastScrub(folders.scrub);
     const compactor = new Compactor(environment, index);
     this.#expiring = new Round((signal) => this.#lifecycle.run(signal), clock);
+    this.#moving = new Round((signal) => options.transitions.run(signal), clock);
     this.#compacting = new Round((signal) => compactor.run(signal), clock);
     this.#scrubbing = new Round((signal) => this.#scrub(signal), clock);
     this.#copying = new Round((signal) => this.#copyIndex(signal), clock);
@@ -103,6 +107,7 @@ export class Maintenance {
     this.#collector.start();
     const { indexCopyEveryMs } = this.#options;
     this.#repeat("lifecycle", EXPIRE_EVERY_MS, () => this.expire());
+    this.#repeat("transition", EXPIRE_EVERY_MS, () => this.transition());
     this.#repeat("compaction", COMPACT_EVERY_MS, () => this.compact());
     this.#repeat("scrub", SCRUB_EVERY_MS, () => this.scrub(), FIRST_SCRUB_AFTER_MS);
     if (indexCopyEveryMs === 0) return;
@@ -137,8 +142,8 @@ export class Maintenance {
   async stop(): Promise<void> {
     for (const timeout of this.#firstRounds) clearTimeout(timeout);
     await Promise.all([
-      ...[this.#expiring, this.#compacting, this.#scrubbing, this.#copying].map((round) =>
-        round.stop(),
+      ...[this.#expiring, this.#moving, this.#compacting, this.#scrubbing, this.#copying].map(
+        (round) => round.stop(),
       ),
       ...this.#timers.map((timer) => timer.stop()),
       this.#collector.stop(),
@@ -148,6 +153,11 @@ export class Maintenance {
   /** Applies the lifecycle rules. */
   expire(): Promise<LifecycleReport> {
     return this.#expiring.run();
+  }
+
+  /** Moves what is due to the remote of its class. */
+  transition(): Promise<TransitionReport> {
+    return this.#moving.run();
   }
 
   /** Notes unreferenced files, and removes those noted before. */
@@ -259,6 +269,7 @@ export class Maintenance {
     return [
       { ...scrub, ...(last === undefined ? {} : { last }) },
       this.#describe("lifecycle", this.#expiring, (report) => ({ ...report }), buckets),
+      this.#describe("transition", this.#moving, (report) => ({ ...report })),
       this.#describe("compaction", this.#compacting, (moved) => ({ moved })),
       ...(this.#options.indexCopyEveryMs === 0
         ? []
@@ -287,6 +298,8 @@ export class Maintenance {
         return this.#scrubbing;
       case "lifecycle":
         return this.#expiring;
+      case "transition":
+        return this.#moving;
       case "compaction":
         return this.#compacting;
       case "index_copy":

@@ -86,7 +86,7 @@ describe("unsupported requests are refused and never treated as other operations
     ["PUT /b/k?something=1", "NotImplemented"],
     ["PUT /b/k?torrent", "NotImplemented"],
     ["GET /b/k?select", "MethodNotAllowed"],
-    ["POST /b/k?restore", "NotImplemented"],
+    ["GET /b/k?restore", "MethodNotAllowed"],
     ["GET /b/k?sql=SELECT", "NotImplemented"],
     ["PUT /b?sql", "MethodNotAllowed"],
     ["POST /b?sql&prefix=a&some", "NotImplemented"],
@@ -106,7 +106,7 @@ describe("unsupported requests are refused and never treated as other operations
 
 test("a refused request names the feature", () => {
   for (const [line, feature] of [
-    ["POST /b/k?restore", "restore"],
+    ["PUT /b?metadataTable", "metadataTable"],
     ["GET /b/k?torrent", "torrent"],
     ["PUT /b/k?analytics&id=1", "analytics"],
   ] as const)

@@ -26,6 +26,22 @@ test("the definition of the tables of format 5 is the golden one", async (contex
   assert.equal(text, readFileSync(golden, "utf8"));
 });
 
+test("the definition of the tables of format 6 is the golden one", async (context) => {
+  const dataDir = makeFolder(context);
+  await (await makeStore(context, { dataDir })).close();
+  const index = new DatabaseSync(join(dataDir, "index.sqlite"));
+  const rows = index
+    .prepare(
+      "select sql from sqlite_schema where tbl_name in ('facts', 'remotes', 'remote_blobs') and sql is not null order by name",
+    )
+    .all();
+  index.close();
+  const text = `${rows.map((row) => String(row["sql"])).join(";\n")};\n`;
+  const golden = new URL("fixtures/format-6.sql", import.meta.url);
+  if (process.env["WRITE_GOLDEN"] === "1") writeFileSync(golden, text);
+  assert.equal(text, readFileSync(golden, "utf8"));
+});
+
 test("an index of format 4 opens, and its tasks run", async (context) => {
   const dataDir = makeFolder(context);
   const path = join(dataDir, "index.sqlite");

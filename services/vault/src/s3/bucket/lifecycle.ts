@@ -1,7 +1,13 @@
 // Lifecycle configurations.
-import type { LifecycleConfiguration, TransitionMinimum } from "../../model/lifecycle.ts";
+import type {
+  LifecycleConfiguration,
+  LifecycleRule,
+  TransitionMinimum,
+} from "../../model/lifecycle.ts";
 import { S3Error } from "../../model/s3-error.ts";
+import { findTarget } from "../../upkeep/transition-engine.ts";
 import { answerXml, type Header } from "../answer.ts";
+import { getBucket, type OperationContext } from "../context.ts";
 import { formatLifecycle, parseLifecycle } from "../lifecycle-document.ts";
 import { receiveDocument } from "../payload.ts";
 import { defineSetting } from "./setting.ts";
@@ -20,22 +26,26 @@ export const lifecycleSetting = defineSetting({
   receive: async (context) => {
     const transitionMinimum = readMinimum(context.fields);
     const rules = parseLifecycle(await receiveDocument(context));
-    // A stored rule without effect would mislead its author.
-    if (
-      rules.some(
-        (rule) => rule.transitions !== undefined || rule.noncurrentTransitions !== undefined,
-      )
-    ) {
-      throw new S3Error(
-        "NotImplemented",
-        "Transitions between storage classes are not implemented.",
-      );
-    }
+    for (const rule of rules) requireTargets(context, rule);
     return { rules, ...(transitionMinimum === undefined ? {} : { transitionMinimum }) };
   },
   answer: (lifecycle) => answerXml(formatLifecycle(lifecycle.rules), [toMinimumHeader(lifecycle)]),
   putHeaders: (lifecycle) => [toMinimumHeader(lifecycle)],
 });
+
+// A stored rule without effect would mislead its author.
+function requireTargets(context: OperationContext, rule: LifecycleRule): void {
+  const { api, bucketName } = context;
+  const { coldTier } = getBucket(context).settings;
+  const moves = [...(rule.transitions ?? []), ...(rule.noncurrentTransitions ?? [])];
+  for (const { storageClass } of moves) {
+    if (findTarget(api.store.remotes, bucketName, coldTier, storageClass) !== undefined) continue;
+    throw new S3Error("InvalidStorageClass", {
+      message: `No remote has the storage class ${storageClass} for this bucket.`,
+      path: ["StorageClass"],
+    });
+  }
+}
 
 function readMinimum(fields: RequestFields): TransitionMinimum | undefined {
   const text = fields.get(MINIMUM_FIELD);

@@ -38,6 +38,11 @@ const EVENTS: ReadonlySet<string> = new Set([
   "LifecycleExpiration:*",
   "LifecycleExpiration:Delete",
   "LifecycleExpiration:DeleteMarkerCreated",
+  "LifecycleTransition",
+  "ObjectRestore:*",
+  "ObjectRestore:Post",
+  "ObjectRestore:Completed",
+  "ObjectRestore:Delete",
 ]);
 
 const eventSchema = z

@@ -9,6 +9,7 @@ import { getBucket, type OperationContext } from "../context.ts";
 import { CHECKSUM_ALGORITHMS } from "../wire/checksum.ts";
 import { getVersionHeaders } from "./address.ts";
 import { getEncryptionHeaders } from "./encryption.ts";
+import { getRestoreHeaders } from "./restore-object.ts";
 
 /** The characters of a header value (RFC 9110 section 5.5). */
 const FIELD_VALUE = /^[\t\x20-\x7e\xa0-\xff]*$/;
@@ -68,6 +69,7 @@ export function getObjectHeaders(context: OperationContext, object: ObjectInfo):
   if (tagCount > 0) headers.push(["x-amz-tagging-count", String(tagCount)]);
   if (object.storageClass !== "STANDARD")
     headers.push(["x-amz-storage-class", object.storageClass]);
+  headers.push(...getRestoreHeaders(object));
   if (object.websiteRedirect !== undefined) {
     headers.push(["x-amz-website-redirect-location", object.websiteRedirect]);
   }
