@@ -57,9 +57,11 @@ export class RemoteService {
       remotes.put(JSON.parse(text) as RemoteDocument);
     }
     if (remotes.list().length > 0) {
-      await service.#identify();
-      // Uploads of the process before have ended.
-      await writer.submit({ type: "dropRemoteKeys", tasks: undefined, nowMs: now() });
+      // A store that cannot write now, for lack of a drive, opens for reading; nothing moves without an id.
+      await service.#identify().catch(() => undefined);
+      // Uploads of the process before have ended; otherwise their keys are deleted a day later.
+      const operation = { type: "dropRemoteKeys", tasks: undefined, nowMs: now() } as const;
+      await writer.submit(operation).catch(() => undefined);
     }
     return service;
   }

@@ -93,6 +93,7 @@ export class TierMover {
   ): Promise<MoveOutcome> {
     const { buckets, points, blobs } = this.#env;
     const remote = blobs.remotes.require(target.remote);
+    if (this.#storeId === "") throw new StoreError("ServiceUnavailable", "The store has no id yet");
     const state = buckets.requireState(address.bucket);
     const { row, blob } = points.requireStored(state, address.key, address.versionId);
     if (row.seq !== seq || blob === undefined) return { kind: "skipped", reason: "changed" };

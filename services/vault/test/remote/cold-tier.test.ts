@@ -4,12 +4,15 @@ import { test, type TestContext } from "node:test";
 import { LyingS3, type Fault, type SeenRequest } from "@platform/testing/lying-s3";
 import { waitFor } from "@platform/testing/wait";
 import { randomBytes } from "node:crypto";
+import { mkdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { adoptTier } from "../../src/fsck/adopt-tier.ts";
 import { checkStore } from "../../src/fsck/check-store.ts";
 import type { KeyProvider } from "../../src/blob/encryption.ts";
 import type { PutRequest } from "../../src/model/object.ts";
 import { openStore, type StoreOptions } from "../../src/open-store.ts";
 import type { Store } from "../../src/object-store.ts";
+import { waitUntilWhole } from "../crash/stores.ts";
 import { defer, makeBytes, makeFolder, makeStore, put, read } from "../store/fixture.ts";
 
 const secrets = { seal: (text: string) => text, open: (text: string) => text };
@@ -396,7 +399,6 @@ test("fsck accepts moved and restored objects, and rebuilds them without an inde
   const { dataDir } = options;
   const { findings, isWhole } = await checkStore({ dataDir, isRepair: false });
   assert.ok(isWhole, JSON.stringify(findings));
-  const { rmSync } = await import("node:fs");
   for (const ending of ["", "-wal", "-shm", ".mark"])
     rmSync(`${dataDir}/index.sqlite${ending}`, { force: true });
   rmSync(`${dataDir}/index-copy.sqlite`, { force: true });
@@ -449,4 +451,43 @@ test("a lost registration can be added again", async (context) => {
   await again.remotes.change("far", { access_key: "b", secret_key: "other" });
   assert.ok((await read(again, "a")).equals(makeBytes(100_000)));
   assert.equal(remote.requests.at(-1)?.headers.authorization?.includes("Credential=b/"), true);
+});
+
+test("a store on three drives loses one in the middle of a sweep: everything moves, and is read without it", async (context) => {
+  const root = makeFolder(context);
+  const folders = [0, 1, 2].map((slot) => join(root, `drive-${slot}`));
+  for (const folder of folders) mkdirSync(folder);
+  const drives = { folders, parity: 1, checkEveryMs: 50 };
+  const { store, remote, options } = await makeRig(context, { drives });
+  const bodies = new Map<string, Buffer>();
+  for (let index = 0; index < 12; index += 1) {
+    const key = `k${index}`;
+    bodies.set(key, makeBytes(index % 2 === 0 ? 300_000 : 2_500_000, index + 1));
+    await put(store, key, bodies.get(key)!);
+  }
+  let uploads = 0;
+  remote.judge = ({ method, key }) => {
+    if (method === "PUT" && !key.endsWith("store.json")) uploads += 1;
+    if (uploads === 5) renameSync(folders[1]!, `${folders[1]}-away`);
+    if (uploads === 5) uploads += 1;
+    return undefined;
+  };
+  await sweep(store);
+  // What met the loss of the drive itself is moved by the next one.
+  await sweep(store);
+  const { objects } = await store.objects.list({ bucket: "bucket" });
+  assert.ok(objects.every(({ storageClass }) => storageClass === "COLD"));
+  await untilNoTask(store);
+  assert.equal(listKeys(remote).length, 12);
+  for (const [key, bytes] of bodies) assert.ok((await read(store, key)).equals(bytes), key);
+  await store.close();
+  renameSync(`${folders[1]}-away`, folders[1]!);
+  const healed = await openStore(options);
+  defer(context, () => healed.close());
+  await waitUntilWhole(healed);
+  await healed.close();
+  renameSync(folders[0]!, `${folders[0]}-away`);
+  const again = await openStore(options);
+  defer(context, () => again.close());
+  for (const [key, bytes] of bodies) assert.ok((await read(again, key)).equals(bytes), key);
 });
