@@ -364,6 +364,11 @@ export const vaultDefinition = defineConfig({
             "Restore everything that can be restored. Replaced files are kept in the folder quarantine.",
           env: [],
         }),
+        remotes: key(z.boolean().default(false), {
+          description:
+            "Read the bodies in remotes as well, against their checksums, and list keys there that no object needs.",
+          env: [],
+        }),
       },
     },
     backup: {

@@ -29,7 +29,7 @@ export async function main(): Promise<void> {
     },
     fsck: async ({ config, options }) => {
       const { runFsck } = await import("./fsck/command.ts");
-      return await runFsck(config, options.repair);
+      return await runFsck(config, options);
     },
     backup: async ({ config, options, positionals: [folder = ""] }) => {
       const { backUpStopped } = await import("./fsck/repository.ts");

@@ -30,7 +30,7 @@ const ON_BUCKETS = `
 
 /** Actions on buckets that S3 does not have. */
 const OWN_ON_BUCKETS =
-  "GetBucketTriggers GetBucketVectorIndex PutBucketTriggers PutBucketVectorIndex QueryBucketMetadata";
+  "GetBucketGeoPlacement GetBucketTriggers GetBucketVectorIndex PutBucketGeoPlacement PutBucketTriggers PutBucketVectorIndex QueryBucketMetadata";
 
 /** As those, on objects. */
 const OWN_ON_OBJECTS = "InvokeModule";

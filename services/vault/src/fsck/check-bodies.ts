@@ -102,7 +102,8 @@ function hasBody(
   return true;
 }
 
-function nameObjects(index: IndexConnection, blob: number): string[] {
+/** Names of the objects that a blob, or a part of them, belongs to. */
+export function nameObjects(index: IndexConnection, blob: number): string[] {
   const names = index
     .sql(
       "select b.name, o.key, o.version from (select bucket, key, version, blob from current union all " +

@@ -26,6 +26,7 @@ import { judgeIndex } from "../index/start-check.ts";
 import { lockStore } from "../index/store-lock.ts";
 import { StoreError } from "../model/store-error.ts";
 import { checkBodies } from "./check-bodies.ts";
+import { checkRemotes, type RemoteCheckOptions } from "./check-remotes.ts";
 import { restoreIndex, type RestoreReport } from "./restore-index.ts";
 
 /** Options of the check. */
@@ -35,6 +36,8 @@ export interface FsckOptions {
   drives?: readonly string[];
   /** Restores everything that can be restored; nothing is changed without it. */
   isRepair: boolean;
+  /** Reads the bodies in remotes as well. */
+  remotes?: RemoteCheckOptions;
 }
 
 interface FsckFinding {
@@ -224,6 +227,20 @@ class StoreCheck {
     if (lost.length + healable + returned === 0) {
       this.#note("whole", root, `${report.bodies} bodies in segments and files`);
     }
+    await this.#checkRemotes(index, root);
+  }
+
+  async #checkRemotes(index: string, root: string): Promise<void> {
+    const { remotes } = this.#options;
+    if (remotes === undefined) return;
+    const { bodies, lost, unread, unused } = await checkRemotes(index, remotes);
+    for (const text of lost.slice(0, NAMED_MAX)) this.#note("lost", root, text);
+    if (lost.length > NAMED_MAX) this.#note("lost", root, `${lost.length - NAMED_MAX} more`);
+    for (const text of unread) this.#note("note", root, `not read in a remote: ${text}`);
+    if (unread.length > 0) this.isWhole = false;
+    for (const text of unused.slice(0, NAMED_MAX))
+      this.#note("note", root, `a key without an object: ${text}`);
+    if (lost.length + unread.length === 0) this.#note("whole", root, `${bodies} bodies in remotes`);
   }
 
   #tell(path: string, report: RestoreReport): void {

@@ -1,6 +1,7 @@
 // Converts rows of the index to objects and back.
 import type { Acl } from "../model/acl.ts";
 import type { Owner } from "../model/bucket.ts";
+import type { GeoMark } from "../model/geo.ts";
 import type { GuestMark } from "../model/guest.ts";
 import type { RestoreMark } from "../model/remote.ts";
 import type { BlobCipher, BlobRecord } from "../model/blob.ts";
@@ -23,6 +24,7 @@ export interface ObjectDetail {
   parts?: number;
   guest?: GuestMark;
   restore?: RestoreMark;
+  geo?: GeoMark;
 }
 
 /** A row of `current` or `versions`. */
@@ -147,6 +149,7 @@ export function buildObjectInfo(
   if (detail.parts !== undefined) info.partsCount = detail.parts;
   if (detail.guest !== undefined) info.guest = detail.guest;
   if (detail.restore !== undefined) info.restore = detail.restore;
+  if (detail.geo !== undefined) info.geo = detail.geo;
   return info;
 }
 

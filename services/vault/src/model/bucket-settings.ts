@@ -1,6 +1,7 @@
 // The settings of a bucket, one type for each.
 import type { Acl } from "./acl.ts";
 import type { NotificationRule } from "./event.ts";
+import type { GeoPlacement } from "./geo.ts";
 import type { LifecycleConfiguration } from "./lifecycle.ts";
 import type { ObjectLockConfiguration } from "./lock.ts";
 import type { TriggerSettings } from "./trigger.ts";
@@ -9,7 +10,7 @@ import type { VectorIndex } from "./vector.ts";
 
 /**
  * The settings by kind. Callers validate them. The store acts on `lifecycle`, `notification`, `objectLock`, `quota`,
- * `triggers`, `coldTier` and `vectorIndex` itself and only keeps the others. As JSON each is at most 1 MiB.
+ * `triggers`, `coldTier`, `geoPlacement` and `vectorIndex` itself and only keeps the others. As JSON each is at most 1 MiB.
  */
 export interface BucketSettings {
   lifecycle: LifecycleConfiguration;
@@ -30,6 +31,7 @@ export interface BucketSettings {
   triggers: TriggerSettings;
   vectorIndex: VectorIndex;
   coldTier: ColdTier;
+  geoPlacement: GeoPlacement;
 }
 
 /** The class `COLD` of a bucket: where its objects are moved, and when. */

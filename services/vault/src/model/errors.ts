@@ -165,6 +165,7 @@ export const ERRORS = {
   QuotaExceeded: [403, "The quota of the bucket would be exceeded."],
   ReplicationConfigurationNotFoundError: [404, "The replication configuration was not found"],
   RestoreAlreadyInProgress: [409, "Object restore is already in progress"],
+  NoSuchGeoPlacement: [404, "The specified bucket does not have a geo-placement rule."],
   NoSuchColdTier: [404, "The specified bucket does not have a cold tier."],
   RequestHeaderSectionTooLarge: [
     400,

@@ -2,6 +2,7 @@
 import type { Acl } from "./acl.ts";
 import type { Owner } from "./bucket.ts";
 import type { Actor, ObjectEventName } from "./event.ts";
+import type { GeoMark } from "./geo.ts";
 import type { GuestMark } from "./guest.ts";
 import type { Retention } from "./lock.ts";
 import type { ReadWindow } from "./read-window.ts";
@@ -60,6 +61,8 @@ export interface ObjectAttributes {
   vector?: Uint8Array;
   /** Set if guests have written it. */
   guest?: GuestMark;
+  /** Regions that its bytes may go to; the rule of its bucket is added when it is written. */
+  geo?: GeoMark;
 }
 
 /** Conditions on the live object under a key. ETags are without quotes; `*` stands for any object. */

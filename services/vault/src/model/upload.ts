@@ -1,4 +1,5 @@
 // Multipart uploads: requests and results.
+import type { GeoMark } from "./geo.ts";
 import type { Owner } from "./bucket.ts";
 import type { Actor } from "./event.ts";
 import type {
@@ -67,6 +68,8 @@ export interface PutPartRequest extends UploadAddress {
   tenant?: string;
   /** The key of an upload with SSE-C. */
   encryption?: Extract<EncryptionRequest, { type: "SSE-C" }>;
+  /** The mark of the source that it is copied from. */
+  geo?: GeoMark;
 }
 
 /** The result of a part. */

@@ -7,6 +7,7 @@ import {
   putBucketColdTier,
   sweepBucketColdTier,
 } from "./bucket/cold-tier.ts";
+import { deleteGeoPlacement, getGeoPlacement, putGeoPlacement } from "./bucket/geo-placement.ts";
 import { restoreObject } from "./object/restore-object.ts";
 import { getBucketAcl, putBucketAcl } from "./bucket/acl.ts";
 import { askBucket } from "./bucket/ask.ts";
@@ -314,6 +315,12 @@ export const OPERATIONS: readonly Operation[] = [
   row(WRITE, "DeleteBucketTriggers", "DELETE bucket?triggers", deleteBucketTriggers, {
     ...JSON_SETTING,
     action: "s3:PutBucketTriggers",
+  }),
+  row(READ, "GetBucketGeoPlacement", "GET bucket?geo-placement", getGeoPlacement, JSON_SETTING),
+  row(WRITE, "PutBucketGeoPlacement", "PUT bucket?geo-placement", putGeoPlacement, JSON_SETTING),
+  row(WRITE, "DeleteBucketGeoPlacement", "DELETE bucket?geo-placement", deleteGeoPlacement, {
+    ...JSON_SETTING,
+    action: "s3:PutBucketGeoPlacement",
   }),
   row(READ, "GetBucketColdTier", "GET bucket?cold-tier", getBucketColdTier, {
     ...JSON_SETTING,

@@ -29,7 +29,6 @@ const UNAVAILABLE: ReadonlySet<string> = new Set([
   "abac",
   "append",
   "events",
-  "geo-placement",
   "metadataConfiguration",
   "metadataInventoryTable",
   "metadataJournalTable",

@@ -258,6 +258,7 @@ function chooseAttributes(request: CopyRequest, row: VersionRow): ObjectAttribut
     if (row.tags === null) delete chosen.tags;
     else chosen.tags = JSON.parse(row.tags) as Record<string, string>;
   }
+  if (source.geo !== undefined) chosen.geo = source.geo;
   if (chosen.owner === undefined && row.owner !== null) chosen.owner = parseOwner(row.owner);
   return chosen;
 }

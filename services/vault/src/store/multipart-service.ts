@@ -5,7 +5,9 @@ import type { IndexConnection } from "../index/schema.ts";
 import { BodyUpload } from "./body-upload.ts";
 import { pump, type CopyService, type FoundSource } from "./copy-service.ts";
 import { buildAttributeColumns } from "./new-object.ts";
-import type { ServiceEnvironment } from "./object-service.ts";
+import { parseDetail, type ServiceEnvironment } from "./object-service.ts";
+import type { GeoMark } from "../model/geo.ts";
+import type { VersionRow } from "../index/records.ts";
 import { resolveRange } from "./range.ts";
 import type {
   BodyDigests,
@@ -124,6 +126,7 @@ export class MultipartService {
           checksum: formatPartChecksums(computed, given),
           content: { blob },
           nowMs,
+          ...(request.geo === undefined ? {} : { geo: request.geo }),
         });
         return {
           etag,
@@ -274,6 +277,7 @@ export class MultipartService {
       checksum: row.checksum,
       content: { share: blob.id },
       nowMs,
+      ...readGeo(row),
     });
     if (gone === true) return undefined;
     return {
@@ -307,12 +311,19 @@ export class MultipartService {
         partNumber,
         contentLength: range.end + 1 - range.start,
         ...(encryption === undefined ? {} : { encryption }),
+        ...readGeo(source.row),
       });
       return await pump(body, upload);
     } finally {
       body.close();
     }
   }
+}
+
+// The mark of a source that is copied into a part.
+function readGeo(row: VersionRow): { geo?: GeoMark } {
+  const { geo } = parseDetail(row);
+  return geo === undefined ? {} : { geo };
 }
 
 function describeDigest(algorithm: ChecksumAlgorithm, { checksums }: BodyDigests): ObjectChecksum {

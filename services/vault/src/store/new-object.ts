@@ -21,6 +21,7 @@ export function buildAttributeColumns(attributes: ObjectAttributes): AttributeCo
   const encryption = describeEncryption(attributes.encryption);
   if (encryption !== undefined) detail.encryption = encryption;
   if (attributes.guest !== undefined) detail.guest = attributes.guest;
+  if (attributes.geo !== undefined) detail.geo = attributes.geo;
   return {
     class: attributes.storageClass ?? "STANDARD",
     owner: owner === undefined ? null : JSON.stringify(owner),

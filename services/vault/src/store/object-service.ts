@@ -37,6 +37,7 @@ import { buildListResult } from "../query/list-objects.ts";
 import type { PointReader } from "../query/point-reader.ts";
 import type { ReaderPool } from "../query/reader-pool.ts";
 import type { FoundVersion, StoredVersion } from "../query/stored-version.ts";
+import { markDetail } from "../transaction/put-operation.ts";
 import type { AttributeChange } from "../transaction/attribute-operations.ts";
 import type { BucketState } from "../transaction/writer-context.ts";
 import type { IndexWriter, Submit } from "../transaction/writer.ts";
@@ -97,7 +98,10 @@ export class ObjectService {
     const { bucket } = state;
     this.#requirePuttable(state, request);
     const versionId = takeVersionId();
-    const columns = buildAttributeColumns(request);
+    const attributes = buildAttributeColumns(request);
+    // The record describes the rule, too: an index that is rebuilt has it.
+    const detail = markDetail(attributes.detail, bucket.settings.geoPlacement);
+    const columns = { ...attributes, detail };
     const description: ObjectDescription = {
       bucket: request.bucket,
       key: request.key,

@@ -8,6 +8,7 @@
 import { randomBytes } from "node:crypto";
 import { rewrapCipher } from "../blob/encryption.ts";
 import type { BlobRecord, RemoteKey, RemotePlace } from "../model/blob.ts";
+import { findGeoRefusal } from "../model/geo.ts";
 import type { ObjectAddress } from "../model/object.ts";
 import type { TierTarget } from "../model/remote.ts";
 import { StoreError } from "../model/store-error.ts";
@@ -18,7 +19,7 @@ import type { Remote } from "../remote/remote.ts";
 import type { MovedBody } from "../transaction/tier-operations.ts";
 import type { ManifestPart } from "../transaction/upload-rows.ts";
 import type { AttributeColumns } from "./new-object.ts";
-import type { ServiceEnvironment } from "./object-service.ts";
+import { parseDetail, type ServiceEnvironment } from "./object-service.ts";
 import type {
   ManifestDescription,
   ObjectDescription,
@@ -98,6 +99,11 @@ export class TierMover {
     const { row, blob } = points.requireStored(state, address.key, address.versionId);
     if (row.seq !== seq || blob === undefined) return { kind: "skipped", reason: "changed" };
     if (row.class === target.storageClass) return { kind: "skipped", reason: "moved before" };
+    const refusal = findGeoRefusal(parseDetail(row).geo, state.bucket.settings.geoPlacement, {
+      exit: "tier",
+      region: remote.settings.region,
+    });
+    if (refusal !== undefined) return { kind: "skipped", reason: refusal };
     const parts = blob.place.kind === "parts" ? points.findParts(blob.id, 0, blob.size) : undefined;
     const pieces =
       parts === undefined

@@ -3,7 +3,8 @@ import { insertBlob, shareBlob } from "./blob-rows.ts";
 import type { BlobId, BlobRecord } from "../model/blob.ts";
 import { emitEvent } from "./emit.ts";
 import type { Actor, ObjectEventName } from "../model/event.ts";
-import { encodeHold, encodeKey, type VersionRow } from "../index/records.ts";
+import { encodeHold, encodeKey, type ObjectDetail, type VersionRow } from "../index/records.ts";
+import { type GeoPlacement, joinMarks, toMark } from "../model/geo.ts";
 import type { GuestMark } from "../model/guest.ts";
 import type { TaskAddress, TriggerRun } from "../model/task.ts";
 import { fireTriggers } from "./fire-triggers.ts";
@@ -150,6 +151,7 @@ export function placeObject(
   const isVersioned = state.bucket.versioning === "Enabled";
   const version = isVersioned ? object.versionId : "null";
   const retention = chooseRetention(state, object);
+  const detail = markDetail(object.detail, state.bucket.settings.geoPlacement);
   if (current !== undefined && current.version === version) {
     removeCurrent(context, current);
   } else if (state.bucket.versioning !== "Unset") {
@@ -174,7 +176,7 @@ export function placeObject(
     retain_mode: retention?.mode ?? null,
     retain_until: retention?.untilMs ?? null,
     hold: encodeHold(object.hold),
-    detail: object.detail,
+    detail,
   });
   placeVector(context, state, key, version, object);
   fireTriggers(context, state, key, version, object);
@@ -187,6 +189,13 @@ export function placeObject(
   };
   emitEvent(context, state, object.event, subject, object.actor, object.nowMs);
   return version;
+}
+
+/** The detail of an object with the rule of its bucket, in addition to the mark that it may have. */
+export function markDetail(detail: string, rule: GeoPlacement | undefined): string {
+  if (rule === undefined) return detail;
+  const parsed = JSON.parse(detail) as ObjectDetail;
+  return JSON.stringify({ ...parsed, geo: joinMarks(parsed.geo, toMark(rule)) });
 }
 
 // A vector that was given must fit, also if the index of the bucket has changed since the request was read. Others are

@@ -1,7 +1,8 @@
 // Multipart uploads inside the writer: create, add parts, abort. Completion is in `complete-operation.ts`.
 import { insertBlob, releaseBlob, shareBlob } from "./blob-rows.ts";
 import type { BlobId, BlobRecord } from "../model/blob.ts";
-import { encodeKey } from "../index/records.ts";
+import { encodeKey, type ObjectDetail } from "../index/records.ts";
+import { type GeoMark, joinMarks } from "../model/geo.ts";
 import { sealPart } from "../index/seal.ts";
 import type { WriterContext } from "./writer-context.ts";
 import { StoreError } from "../model/store-error.ts";
@@ -26,6 +27,8 @@ export interface PutPartOperation {
   checksum: string | null;
   content: { blob: BlobRecord } | { share: BlobId };
   nowMs: number;
+  /** The mark of the source that it was copied from. */
+  geo?: GeoMark;
 }
 
 /** Ends an upload without an object. */
@@ -93,7 +96,17 @@ export function applyPutPart(
     }),
   );
   context.usage.edit(upload.bucket).uploadBytes += operation.size;
+  if (operation.geo !== undefined) markUpload(context, upload, operation.geo);
   return {};
+}
+
+// The object of an upload may go where all of its parts may.
+function markUpload(context: WriterContext, { id, detail: text }: UploadRow, geo: GeoMark): void {
+  const detail = JSON.parse(text) as UploadDetail;
+  const object = JSON.parse(detail.object.detail) as ObjectDetail;
+  const marked = JSON.stringify({ ...object, geo: joinMarks(object.geo, geo) });
+  const changed: UploadDetail = { ...detail, object: { ...detail.object, detail: marked } };
+  context.sql("update uploads set detail = ? where id = ?").run(JSON.stringify(changed), id);
 }
 
 function findPartBytes(context: WriterContext, upload: number, partNumber: number): number {

@@ -423,6 +423,47 @@ test("fsck accepts moved and restored objects, and rebuilds them without an inde
   assert.equal(listKeys(remote).length, 1, "until it adopts them");
 });
 
+test("fsck with remotes names objects whose bytes there are gone or other ones, and keys without an object", async (context) => {
+  const { store, remote, options } = await makeRig(context);
+  for (const [index, key] of ["a", "b", "c"].entries())
+    await put(store, key, makeBytes(1_200_000, index + 1));
+  await sweep(store);
+  await store.close();
+  const { dataDir, remoteNetworks: networks = [] } = options;
+  const check = async () => {
+    const { findings, isWhole } = await checkStore({
+      dataDir,
+      isRepair: false,
+      remotes: { secrets, networks },
+    });
+    return { isWhole, texts: findings.map(({ state, text }) => `${state} ${text}`) };
+  };
+  const whole = await check();
+  assert.ok(
+    whole.isWhole && whole.texts.includes("whole 3 bodies in remotes"),
+    String(whole.texts),
+  );
+  const [first, second] = listKeys(remote);
+  remote.objects.delete(`cold/${first}`);
+  remote.objects.get(`cold/${second}`)!.bytes[500_000]! ^= 1;
+  const kept = remote.objects.get(`cold/${second}`)!;
+  remote.objects.set(`cold/${second!.slice(0, -1)}z`, kept);
+  const { isWhole, texts } = await check();
+  assert.equal(isWhole, false);
+  assert.ok(
+    texts.some((text) => /^lost bucket\/[abc]: .*does not have the stored data/.test(text)),
+    String(texts),
+  );
+  assert.ok(
+    texts.some((text) => /^lost bucket\/[abc]: other bytes/.test(text)),
+    String(texts),
+  );
+  assert.ok(
+    texts.some((text) => /^note a key without an object: far: cold\/p\/.*z$/.test(text)),
+    String(texts),
+  );
+});
+
 test("a remote is removed only when nothing uses it", async (context) => {
   const { store, remote } = await makeRig(context);
   await put(store, "a", makeBytes(100_000));

@@ -10,6 +10,7 @@ import { answerEmpty, type S3Answer } from "../answer.ts";
 import { getBucket, type OperationContext, type OperationHandler } from "../context.ts";
 import { answerJson, readJsonDocument, requireMatch, tagDocument } from "../json-document.ts";
 import { receiveDocument } from "../payload.ts";
+import { requireTierAllowed } from "./geo-placement.ts";
 
 const DOCUMENT_BYTES_MAX = 64 * 1024;
 /** A sweep that takes longer continues without its request. */
@@ -44,6 +45,7 @@ export const putBucketColdTier: OperationHandler = async (context) => {
   const { prefix, bucket, minimum_size, days } = given;
   const remote =
     "remote" in given ? requireRemote(context, given.remote) : await putOwn(context, given);
+  requireTierAllowed(api, getBucket(context).settings.geoPlacement, remote);
   const tier: ColdTier = {
     prefix,
     remote,

@@ -10,6 +10,7 @@ import { answerXml, type Header } from "../answer.ts";
 import { getBucket, type OperationContext } from "../context.ts";
 import { formatLifecycle, parseLifecycle } from "../lifecycle-document.ts";
 import { receiveDocument } from "../payload.ts";
+import { requireTierAllowed } from "./geo-placement.ts";
 import { defineSetting } from "./setting.ts";
 import type { RequestFields } from "../wire/fields.ts";
 
@@ -36,10 +37,14 @@ export const lifecycleSetting = defineSetting({
 // A stored rule without effect would mislead its author.
 function requireTargets(context: OperationContext, rule: LifecycleRule): void {
   const { api, bucketName } = context;
-  const { coldTier } = getBucket(context).settings;
+  const { coldTier, geoPlacement } = getBucket(context).settings;
   const moves = [...(rule.transitions ?? []), ...(rule.noncurrentTransitions ?? [])];
   for (const { storageClass } of moves) {
-    if (findTarget(api.store.remotes, bucketName, coldTier, storageClass) !== undefined) continue;
+    const target = findTarget(api.store.remotes, bucketName, coldTier, storageClass);
+    if (target !== undefined) {
+      requireTierAllowed(api, geoPlacement, target.remote);
+      continue;
+    }
     throw new S3Error("InvalidStorageClass", {
       message: `No remote has the storage class ${storageClass} for this bucket.`,
       path: ["StorageClass"],

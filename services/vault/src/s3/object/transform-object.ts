@@ -141,6 +141,7 @@ export async function transformTo(
           depth: transformation.depth,
           ...(transformation.trigger === undefined ? {} : { trigger: transformation.trigger }),
         },
+        ...(object.geo === undefined ? {} : { geo: object.geo }),
         ...(encryption === undefined ? {} : { encryption }),
         ...(target.conditions === undefined ? {} : { conditions: target.conditions }),
         tenant: context.tenant,
