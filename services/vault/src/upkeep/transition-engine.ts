@@ -63,7 +63,9 @@ interface Plan {
   readonly kind: "current" | "noncurrent";
   readonly beforeMs: number;
   readonly target: TierTarget;
-  /** `undefined` if the version is due; otherwise the reason why it stays, or "" if it does not belong to the rule. */
+  /** True if a version of that age belongs to the rule. */
+  readonly matches: (candidate: Candidate) => boolean;
+  /** `undefined` if such a version is due; otherwise the reason why it stays. */
   readonly judge: (candidate: Candidate) => string | undefined;
 }
 
@@ -116,19 +118,21 @@ export class TransitionEngine {
         if (isTimed && transition.atMs > nowMs) continue;
         const beforeMs = isTimed ? nowMs : findDueBefore(transition.days, nowMs);
         const judge = judgeLive(rule, lifecycle!, target, nowMs);
-        plans.push({ bucket, kind: "current", beforeMs, target, judge });
+        const matches = (candidate: Candidate) => matchesFilter(rule, candidate);
+        plans.push({ bucket, kind: "current", beforeMs, target, matches, judge });
       }
       for (const transition of rule.noncurrentTransitions ?? []) {
         const target = this.#findTarget(bucket, transition.storageClass);
         if (target === undefined) continue;
         const beforeMs = findDueBefore(transition.days, nowMs);
         const kept = transition.newerVersionsKept ?? 0;
-        const judge = judgeNoncurrent(rule, lifecycle!, target, kept, nowMs);
-        plans.push({ bucket, kind: "noncurrent", beforeMs, target, judge });
+        const judge = judgeNoncurrent(rule, lifecycle!, target, nowMs);
+        const matches = (candidate: Candidate) =>
+          matchesFilter(rule, candidate) && candidate.newerVersions >= kept;
+        plans.push({ bucket, kind: "noncurrent", beforeMs, target, matches, judge });
       }
     }
-    // Later transitions come first: a version does not go through classes that it has outlived.
-    return plans.sort((a, b) => a.beforeMs - b.beforeMs);
+    return plans.sort((a, b) => a.beforeMs - b.beforeMs).map(leaveToLater);
   }
 
   #findTarget({ name, settings }: Bucket, storageClass: string): TierTarget | undefined {
@@ -142,10 +146,8 @@ export class TransitionEngine {
     signal: AbortSignal,
   ): Promise<void> {
     const lane = new Lane(MOVES_MAX, MOVING_BYTES_MAX);
-    // Versions that an earlier plan of this round has looked at.
-    const seen = new Set<number>();
     for (const plan of plans) {
-      await this.#runPlan(plan, { lane, seen, report, details, signal });
+      await this.#runPlan(plan, { lane, report, details, signal });
       if (lane.isAbandoned) break;
     }
     await lane.end();
@@ -165,19 +167,16 @@ export class TransitionEngine {
         ...(after === undefined ? {} : { after }),
       });
       for (const candidate of page) await this.#take(plan, candidate, round);
-      // In a page, and in the one before: enough to remember, and bounded.
-      if (round.seen.size > SEEN_MAX) round.seen.clear();
       after = page.at(-1);
       if (page.length < PAGE) return;
     }
   }
 
   async #take(plan: Plan, candidate: Candidate, round: Running): Promise<void> {
-    const { lane, seen, report, signal } = round;
-    if (lane.isAbandoned || signal.aborted || seen.has(candidate.seq)) return;
+    const { lane, report, signal } = round;
+    if (lane.isAbandoned || signal.aborted) return;
+    if (candidate.storageClass === plan.target.storageClass || !plan.matches(candidate)) return;
     const reason = plan.judge(candidate);
-    if (reason === "") return;
-    seen.add(candidate.seq);
     report.scanned += 1;
     if (reason !== undefined) {
       note(round, candidate, { kind: "skipped", reason });
@@ -197,14 +196,21 @@ export class TransitionEngine {
   }
 }
 
-const SEEN_MAX = 100_000;
-
 interface Running {
   readonly lane: Lane;
-  readonly seen: Set<number>;
   readonly report: TransitionReport;
   readonly details: TransitionDetail[];
   readonly signal: AbortSignal;
+}
+
+// Of several rules that a version is due for, the one with the highest age counts: it does not go through classes that it has
+// outlived, and never back to one.
+function leaveToLater(plan: Plan, index: number, all: readonly Plan[]): Plan {
+  const later = all.slice(0, index).filter(({ kind }) => kind === plan.kind);
+  if (later.length === 0) return plan;
+  const isTaken = (candidate: Candidate): boolean =>
+    later.some((other) => candidate.timeMs < other.beforeMs && other.matches(candidate));
+  return { ...plan, matches: (candidate) => plan.matches(candidate) && !isTaken(candidate) };
 }
 
 /** The remote and its bucket for a class, in a bucket here; `undefined` if no remote has the class. */
@@ -244,8 +250,8 @@ function planTier(bucket: Bucket, tier: ColdTier, days: number, nowMs: number): 
     kind: "current",
     beforeMs: days === 0 ? nowMs + 1 : findDueBefore(days, nowMs),
     target,
+    matches: ({ key }) => key.startsWith(prefix),
     judge: (candidate) => {
-      if (!candidate.key.startsWith(prefix) || candidate.storageClass === COLD_CLASS) return "";
       if (candidate.sizeBytes < bytesMin) return "smaller than minimum_size";
       return isExpiring(rules, candidate, nowMs) ? "expires" : undefined;
     },
@@ -260,8 +266,6 @@ function judgeLive(
 ): Plan["judge"] {
   const bytesMin = findMinimum(rule, lifecycle, target.storageClass);
   return (candidate) => {
-    if (!matchesFilter(rule, candidate) || candidate.storageClass === target.storageClass)
-      return "";
     if (candidate.sizeBytes < bytesMin) return "smaller than 128 KiB";
     return isExpiring(lifecycle.rules, candidate, nowMs) ? "expires" : undefined;
   };
@@ -271,14 +275,10 @@ function judgeNoncurrent(
   rule: LifecycleRule,
   lifecycle: LifecycleConfiguration,
   target: TierTarget,
-  kept: number,
   nowMs: number,
 ): Plan["judge"] {
   const bytesMin = findMinimum(rule, lifecycle, target.storageClass);
   return (candidate) => {
-    if (!matchesFilter(rule, candidate) || candidate.storageClass === target.storageClass)
-      return "";
-    if (candidate.newerVersions < kept) return "";
     if (candidate.sizeBytes < bytesMin) return "smaller than 128 KiB";
     const isEnding = lifecycle.rules.some((other) => {
       const { noncurrentVersionExpiration: end } = other;
