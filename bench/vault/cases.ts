@@ -6,6 +6,7 @@ import { million } from "./cases/million.ts";
 import { multipart } from "./cases/multipart.ts";
 import { search } from "./cases/search.ts";
 import { select } from "./cases/select.ts";
+import { tiers } from "./cases/tiers.ts";
 import { getLarge, getSmall, listThousand, putLarge, putSmall } from "./cases/throughput.ts";
 
 export const VAULT_CASES: readonly BenchCase[] = [
@@ -20,4 +21,5 @@ export const VAULT_CASES: readonly BenchCase[] = [
   select,
   search,
   jobs,
+  tiers,
 ];

@@ -179,12 +179,14 @@ export class BlobStore {
     if (at.copy !== undefined) return this.open(at.copy);
     const remote = this.remotes.require(at.remote);
     const source = {
-      read: (position: number, length: number) =>
-        signal === undefined
-          ? remote.read(at, position, position + length)
-          : remote.readPaced(at, position, position + length, signal),
+      read: (position: number, length: number, isTable: boolean) => {
+        const end = position + length;
+        if (signal !== undefined) return remote.readPaced(at, position, end, signal);
+        return isTable ? remote.readTable(at, position, end) : remote.read(at, position, end);
+      },
       failCorrupt: () => {
         remote.wrongBlocks += 1;
+        remote.dropTables();
         return new StoreError(
           "InternalError",
           `The remote ${at.remote} returned other bytes (blob ${blob.id.toString(16)})`,

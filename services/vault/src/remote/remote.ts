@@ -18,6 +18,8 @@ const FORMER_MS = 150_000;
 const STALL_MS = 10_000;
 const READ_ATTEMPTS_MAX = 3;
 const READ_BACK_BYTES = 4 * 1024 * 1024;
+/** Tables of 64 bytes at most, with their names about 1 MiB. */
+const TABLES_MAX = 4_096;
 const SOCKETS_MAX = 32;
 const REQUESTS_MAX = 256;
 
@@ -57,6 +59,7 @@ export interface RecordSource {
 export class Remote {
   readonly #environment: RemoteEnvironment;
   readonly #requests = new Map<string, number>();
+  readonly #tables = new Map<string, Buffer>();
   #document: RemoteDocument;
   #client: S3Client | undefined;
   #sentBytes = 0;
@@ -94,6 +97,7 @@ export class Remote {
     this.#document = document;
     const former = this.#client;
     this.#client = undefined;
+    this.#tables.clear();
     if (former !== undefined) setTimeout(() => former.close(), FORMER_MS).unref();
   }
 
@@ -210,6 +214,22 @@ export class Remote {
     } catch (error) {
       throw toReadError(error, this.#document.name);
     }
+  }
+
+  /** As `read`, for the checksums of a frame, of which the last ones are remembered: a key is never overwritten. */
+  async readTable(place: RemotePlace, start: number, end: number): Promise<Buffer> {
+    const name = `${place.bucket}/${place.key} ${start} ${end}`;
+    const known = this.#tables.get(name);
+    if (known !== undefined) return known;
+    const table = await this.read(place, start, end);
+    if (this.#tables.size >= TABLES_MAX) this.#tables.delete(this.#tables.keys().next().value!);
+    this.#tables.set(name, table);
+    return table;
+  }
+
+  /** Forgets the checksums of frames: some of them may be wrong. */
+  dropTables(): void {
+    this.#tables.clear();
   }
 
   /** Deletes a key; one that does not exist counts as deleted. */

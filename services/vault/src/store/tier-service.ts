@@ -1,4 +1,5 @@
 // Objects in remotes: restores, the end of restores, and the deletion of keys that no version has any more.
+import { setTimeout as sleep } from "node:timers/promises";
 import type { IndexConnection } from "../index/schema.ts";
 import { decodeKey } from "../index/records.ts";
 import type { BlobRecord } from "../model/blob.ts";
@@ -19,6 +20,9 @@ interface TierTask extends TaskAddress {
   readonly version: string;
 }
 
+const READERS_EVERY_MS = 100;
+const READERS_MS_MAX = 2_000;
+const MARKS_MAX = 10_000;
 const GONE: ReadonlySet<string> = new Set([
   "NoSuchBucket",
   "NoSuchKey",
@@ -38,6 +42,8 @@ export class TierService {
   readonly mover: TierMover;
   readonly #env: ServiceEnvironment;
   readonly #index: IndexConnection;
+  // The readers that a deletion waits for, by its task.
+  readonly #marks = new Map<number, number>();
 
   constructor(environment: ServiceEnvironment, index: IndexConnection) {
     this.#env = environment;
@@ -60,10 +66,26 @@ export class TierService {
   async deleteKey(task: TierTask, signal: AbortSignal): Promise<void> {
     const { blobs, writer } = this.#env;
     const key = readDeletion(task);
-    if (this.mover.isWriting(key)) throw new Error("the key is being written");
-    await blobs.remotes.require(key.remote).delete(key, signal);
     const { id, seq } = task;
+    if (this.mover.isWriting(key)) throw new Error("the key is being written");
+    if (!(await this.#waitForReaders(id, signal))) throw new Error("the object is being read");
+    await blobs.remotes.require(key.remote).delete(key, signal);
+    this.#marks.delete(id);
     await writer.submit({ type: "endTask", task: { id, seq } });
+  }
+
+  // As local bytes, those in a remote go after the readers that began before their version was deleted. Later attempts wait for
+  // the same readers, so that others cannot delay the deletion for ever.
+  async #waitForReaders(task: number, signal: AbortSignal): Promise<boolean> {
+    const { leases } = this.#env.bodies;
+    if (this.#marks.size > MARKS_MAX) this.#marks.clear();
+    const mark = this.#marks.get(task) ?? leases.mark();
+    this.#marks.set(task, mark);
+    for (let waitedMs = 0; !leases.isPast(mark); waitedMs += READERS_EVERY_MS) {
+      if (waitedMs >= READERS_MS_MAX) return false;
+      await sleep(READERS_EVERY_MS, undefined, { signal });
+    }
+    return true;
   }
 
   /** Copies the bodies of a version from their remote. The copies, the end of the task and that of the copies are one commit. */

@@ -50,7 +50,7 @@ export const TRANSITION_BYTES_MIN = 128 * 1024;
 const CLASSES_WITHOUT_MINIMUM: ReadonlySet<string> = new Set(["GLACIER", "DEEP_ARCHIVE"]);
 const PAGE = 500;
 /** Moves at the same time, to one remote. */
-const MOVES_MAX = 8;
+const MOVES_MAX = 32;
 /** Bytes of the bodies that are moved at the same time, to one remote; a larger body is moved alone. */
 const MOVING_BYTES_MAX = 64 * 1024 * 1024;
 const DETAILS_MAX = 1_000;

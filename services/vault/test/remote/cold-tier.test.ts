@@ -423,6 +423,48 @@ test("fsck accepts moved and restored objects, and rebuilds them without an inde
   assert.equal(listKeys(remote).length, 1, "until it adopts them");
 });
 
+test("a reader that began before a deletion reads to the end; the bytes go after it", async (context) => {
+  const { store, remote } = await makeRig(context);
+  const bytes = makeBytes(6 * 1024 * 1024);
+  await put(store, "a", bytes);
+  await sweep(store);
+  const { body } = await store.objects.get({ bucket: "bucket", key: "a" });
+  const chunks = body.chunks();
+  const pieces = [(await chunks.next()).value as Buffer];
+  await deleteAll(store, "a");
+  await waitFor(
+    () => store.tasks.readAttempts("delete-remote").failed > 0,
+    "a deletion that waits",
+  );
+  assert.equal(listKeys(remote).length, 1);
+  for await (const piece of chunks) pieces.push(piece);
+  assert.ok(Buffer.concat(pieces).equals(bytes));
+  await untilNoTask(store);
+  assert.deepEqual(listKeys(remote), []);
+});
+
+test("compaction moves stubs and restored copies like other records", async (context) => {
+  const { store, options } = await makeRig(context, { segmentBytesMax: 600_000 });
+  for (const key of ["a", "b", "c"]) await put(store, key, makeBytes(250_000, key.charCodeAt(0)));
+  await sweep(store);
+  await store.tiers.requestRestore({ bucket: "bucket", key: "a" }, 9);
+  await untilNoTask(store, "restore");
+  for (let index = 0; index < 8; index += 1) await put(store, `filler-${index}`, makeBytes(90_000));
+  for (let index = 0; index < 8; index += 1) await deleteAll(store, `filler-${index}`);
+  let moved = 0;
+  for (let round = 0; round < 8; round += 1) {
+    moved += await store.maintenance.compact();
+    await store.maintenance.collect();
+  }
+  assert.ok(moved > 0);
+  for (const key of ["a", "b", "c"])
+    assert.ok((await read(store, key)).equals(makeBytes(250_000, key.charCodeAt(0))), key);
+  await store.close();
+  const { dataDir } = options;
+  const { findings, isWhole } = await checkStore({ dataDir, isRepair: false });
+  assert.ok(isWhole, JSON.stringify(findings));
+});
+
 test("fsck with remotes names objects whose bytes there are gone or other ones, and keys without an object", async (context) => {
   const { store, remote, options } = await makeRig(context);
   for (const [index, key] of ["a", "b", "c"].entries())
