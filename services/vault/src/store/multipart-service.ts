@@ -1,13 +1,17 @@
 // Multipart uploads: create, add parts, complete or abort, list.
 import { requireCustomerKey } from "../blob/encryption.ts";
-import { formatPartChecksums, parseChecksum, type ObjectDetail } from "../index/records.ts";
+import {
+  formatPartChecksums,
+  type ObjectDetail,
+  parseChecksum,
+  type VersionRow,
+} from "../index/records.ts";
 import type { IndexConnection } from "../index/schema.ts";
 import { BodyUpload } from "./body-upload.ts";
 import { pump, type CopyService, type FoundSource } from "./copy-service.ts";
 import { buildAttributeColumns } from "./new-object.ts";
 import { parseDetail, type ServiceEnvironment } from "./object-service.ts";
 import type { GeoMark } from "../model/geo.ts";
-import type { VersionRow } from "../index/records.ts";
 import { resolveRange } from "./range.ts";
 import type {
   BodyDigests,

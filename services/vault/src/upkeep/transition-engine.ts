@@ -43,7 +43,7 @@ export interface TransitionDetail {
 }
 
 /** The class of a cold tier. */
-export const COLD_CLASS = "COLD";
+const COLD_CLASS = "COLD";
 /** Minimum size of AWS. */
 export const TRANSITION_BYTES_MIN = 128 * 1024;
 /** Classes without a minimum in the older behaviour of AWS (`varies_by_storage_class`). */

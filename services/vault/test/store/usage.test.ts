@@ -182,6 +182,7 @@ for (const format of [1, 2]) {
     const index = new DatabaseSync(join(options.dataDir, "index.sqlite"));
     index.exec("drop table vectors; drop table tasks");
     index.exec("drop table jobs; drop table job_lines; drop table trigger_runs");
+    index.exec("drop table facts; drop table remotes; drop table remote_blobs");
     index.exec("drop table usage");
     // The totals of earlier formats. The bytes are wrong: they must not be used.
     index.exec("insert into meta select 'objects', count(*) from current");

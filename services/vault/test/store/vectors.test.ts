@@ -63,6 +63,7 @@ test("an index of format 3 opens in constant time, and has no vectors", async (c
   const index = new DatabaseSync(path);
   index.exec("drop table vectors; drop table tasks");
   index.exec("drop table jobs; drop table job_lines; drop table trigger_runs");
+  index.exec("drop table facts; drop table remotes; drop table remote_blobs");
   index.exec("pragma user_version = 3");
   index.close();
   rmSync(`${path}.mark`);
