@@ -1,6 +1,11 @@
 // Imports the versions of one bucket of a snapshot into a hidden bucket of the store, page by page.
 import type { KeyProvider } from "../blob/encryption.ts";
-import { decodeKey, parseChecksum, parsePartChecksums } from "../index/records.ts";
+import {
+  decodeKey,
+  type ObjectDetail,
+  parseChecksum,
+  parsePartChecksums,
+} from "../index/records.ts";
 import type { BlobId } from "../model/blob.ts";
 import type { ImportedPart, ImportedVersion } from "../model/import.ts";
 import { StoreError } from "../model/store-error.ts";
@@ -15,6 +20,7 @@ const PAGE_BYTES_MAX = 32 * 1024 * 1024;
 const AT_ONCE = 8;
 /** Bodies of several versions whose new places are remembered; others are copied again. */
 const SHARED_MAX = 100_000;
+const STANDARD = "STANDARD";
 
 /** Options of {@link BucketImport}. */
 export interface BucketImportOptions {
@@ -61,13 +67,21 @@ export class BucketImport {
         isLast = true;
         break;
       }
-      rows.push(...found.rows);
+      rows.push(...found.rows.map((row) => this.#bringBack(row)));
       bytes += found.rows.reduce((sum, { size }) => sum + size, 0);
       const key = found.key.toString("base64");
       const last = found.rows.at(-1);
       position = found.rows.length === rowsMax && last ? { key, seq: last.seq } : { key };
     }
     return { versions: await this.#importRows(rows), position, bytes, isLast };
+  }
+
+  // A body that was in a remote is copied from there, and is one of this store then: the remote's key is the other store's.
+  #bringBack(row: SnapshotVersion): SnapshotVersion {
+    if (row.blob === null || row.class === STANDARD) return row;
+    if (!this.#options.reader.isRemote(row.blob)) return row;
+    const { restore: _, ...detail } = JSON.parse(row.detail) as ObjectDetail;
+    return { ...row, class: STANDARD, detail: JSON.stringify(detail) };
   }
 
   /** Ends a page: its bodies are committed, or removed. */

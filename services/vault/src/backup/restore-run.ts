@@ -43,6 +43,7 @@ export class RestoreRun extends OtherRun {
         snapshot,
         folder: join(stagingFolder, this.job.id),
         requireSpace: (bytes) => store.imports.requireSpace(bytes),
+        openRemote: (blob) => store.imports.openRemote(blob, this.signal),
       },
       this.signal,
     );

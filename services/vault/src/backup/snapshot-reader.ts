@@ -20,6 +20,7 @@ import { FrameMemory } from "../blob/frame-memory.ts";
 import { ShardBlob } from "../blob/shard-reader.ts";
 import { StoreFolders } from "../disk/files.ts";
 import { type BlobRow, buildBlobRecord, type VersionRow } from "../index/records.ts";
+import { locateRemote } from "../query/remote-place.ts";
 import {
   type IndexConnection,
   openIndexReader,
@@ -63,6 +64,8 @@ export interface SnapshotReaderOptions {
   folder: string;
   /** Throws if the disk has no room for so many bytes. */
   requireSpace: (bytes: number) => void;
+  /** Opens a body that is in a remote, as far as this store has the remote. */
+  openRemote: (blob: BlobRecord) => Promise<OpenBlob>;
 }
 
 /** An open snapshot. */
@@ -145,7 +148,18 @@ export class SnapshotReader {
     if (row === undefined || !matchesSeal(row.seal, sealBlob(row))) {
       throw damagedRow("a body of the snapshot");
     }
-    return { blob: buildBlobRecord(row), refs: row.refs };
+    return { blob: locateRemote(this.#require(), buildBlobRecord(row)), refs: row.refs };
+  }
+
+  /** True if a body, or a part of it, is in a remote. */
+  isRemote(id: number): boolean {
+    return (
+      this.#require()
+        .sql(
+          "select 1 from remote_blobs where blob = ?1 or blob in (select part from blob_parts where blob = ?1) limit 1",
+        )
+        .get(id) !== undefined
+    );
   }
 
   /** The parts of a body in their order. */
@@ -264,6 +278,10 @@ export class SnapshotReader {
     const drives = this.#drives!;
     const { place } = blob;
     const [first] = drives.all;
+    if (place.kind === "remote") {
+      const copy = place.at?.copy;
+      return copy === undefined ? this.#options.openRemote(blob) : this.#open(copy);
+    }
     if (place.kind === "inline") return first!.reader.open(blob);
     for (const path of this.#locateFiles(blob)) await this.#stage(path);
     if (!drives.isErasureCoded) return first!.reader.open(blob);

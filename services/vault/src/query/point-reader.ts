@@ -1,25 +1,17 @@
 // Lookups of single objects on the event loop: reading a few cached pages costs less than a message to a thread.
 import type { SQLInputValue } from "node:sqlite";
-import {
-  type BlobRow,
-  buildBlobRecord,
-  decodeKey,
-  encodeKey,
-  type VersionRow,
-} from "../index/records.ts";
+import { type BlobRow, decodeKey, encodeKey, type VersionRow } from "../index/records.ts";
 import { type IndexConnection, VERSION_COLUMNS } from "../index/schema.ts";
 import {
   damagedRow,
   DamagedRowError,
   matchesSeal,
-  type RemoteBlobRow,
-  sealBlob,
   sealPart,
-  sealRemoteBlob,
   sealVector,
   sealVersion,
   type VectorRow,
 } from "../index/seal.ts";
+import { BLOB_COLUMNS } from "../index/sealed-values.ts";
 import { readUsage } from "../index/usage-rows.ts";
 import type { BlobPart, BlobRecord } from "../model/blob.ts";
 import { StoreError } from "../model/store-error.ts";
@@ -27,6 +19,7 @@ import type { BucketUsage } from "../model/usage.ts";
 import type { VectorStatus } from "../model/vector.ts";
 import type { BucketState } from "../transaction/writer-context.ts";
 import type { RecentRows } from "./recent-rows.ts";
+import { locateRemote, requireBlob } from "./remote-place.ts";
 import type { FoundVersion, StoredVersion } from "./stored-version.ts";
 
 /** A part of a composite blob, with its own blob. */
@@ -36,8 +29,6 @@ export interface FoundPart extends BlobPart {
   modified: number;
   checksum: string | null;
 }
-
-const BLOB_COLUMNS = "id, kind, size, stored, segment, position, extent, cipher, data, seal";
 
 /** Queries of `current` and `versions` for one version; rows are `VersionColumns`. */
 interface VersionQuery {
@@ -181,37 +172,16 @@ export class PointReader {
   findBlob(id: number): BlobRecord | undefined {
     return this.#readSealed(() => {
       const row = this.#index.sql(`select ${BLOB_COLUMNS} from blobs where id = ?`).get(id);
-      return row === undefined ? undefined : this.#locate(requireBlob(row as unknown as BlobRow));
+      return row === undefined
+        ? undefined
+        : locateRemote(this.#index, requireBlob(row as unknown as BlobRow));
     });
   }
 
   #place(found: StoredVersion): StoredVersion {
     return found.blob?.place.kind === "remote"
-      ? { ...found, blob: this.#locate(found.blob) }
+      ? { ...found, blob: locateRemote(this.#index, found.blob) }
       : found;
-  }
-
-  // The place of a body in a remote, and its local copy, are in a table of their own.
-  #locate(blob: BlobRecord): BlobRecord {
-    const { place, id } = blob;
-    if (place.kind !== "remote") return blob;
-    const row = this.#index.sql("select * from remote_blobs where blob = ?").get(id) as unknown as
-      | (RemoteBlobRow & { seal: number })
-      | undefined;
-    if (row === undefined || !matchesSeal(row.seal, sealRemoteBlob(row)))
-      throw damagedRow(`remote blob ${id.toString(16)}`);
-    const { remote, bucket, key, bytes, position, copy } = row;
-    const local = copy === null ? undefined : this.#requireCopy(copy);
-    return {
-      ...blob,
-      place: { ...place, at: { remote, bucket, key, bytes, position, copy: local } },
-    };
-  }
-
-  #requireCopy(id: number): BlobRecord {
-    const row = this.#index.sql(`select ${BLOB_COLUMNS} from blobs where id = ?`).get(id);
-    if (row === undefined) throw damagedRow(`blob ${id.toString(16)}`);
-    return requireBlob(row as unknown as BlobRow);
   }
 
   /** True if a body, or a part of it, is in a remote. */
@@ -282,7 +252,7 @@ export class PointReader {
       const { etag, modified, checksum } = row;
       const sealed = { ...row, owner: blob, start: partStart, number, size, blob: part };
       if (!matchesSeal(row.part_seal, sealPart(sealed))) throw damagedRow(`part ${number}`);
-      const record = this.#locate(requireBlob(row));
+      const record = locateRemote(this.#index, requireBlob(row));
       return { number, start: partStart, size, blob: row.id, record, etag, modified, checksum };
     });
   }
@@ -420,9 +390,4 @@ function readColumns(bucket: number, key: Uint8Array, columns: VersionColumns): 
     seal: blobSeal,
   });
   return { row, isLatest: true, blob };
-}
-
-function requireBlob(row: BlobRow): BlobRecord {
-  if (matchesSeal(row.seal, sealBlob(row))) return buildBlobRecord(row);
-  throw damagedRow(`blob ${row.id.toString(16)}`);
 }

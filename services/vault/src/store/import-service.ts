@@ -1,4 +1,5 @@
 // Brings versions of a snapshot into the store: their stored bytes as they are, then their rows with the progress of the job.
+import type { OpenBlob } from "../blob/blob-reader.ts";
 import { type KeyProvider, rewrapCipher } from "../blob/encryption.ts";
 import type { BlobWriter } from "../blob/staged-writer.ts";
 import type { BlobRecord } from "../model/blob.ts";
@@ -45,6 +46,11 @@ export class ImportService {
   /** Throws `InsufficientStorage` if so many bytes would use the reserve of the disk. */
   requireSpace(bytes: number): void {
     this.#env.blobs.requireSpace(bytes);
+  }
+
+  /** Opens a body of a snapshot that is in a remote. Throws InternalError if this store does not have the remote. */
+  openRemote(blob: BlobRecord, signal: AbortSignal): Promise<OpenBlob> {
+    return this.#env.blobs.openPaced(blob, signal);
   }
 
   /** Creates a hidden bucket, unless it exists. */

@@ -304,7 +304,9 @@ function describeCipher(
   { id: from, size, cipher }: BlobRecord,
   to: number,
 ): Pick<ObjectDescription, "size" | "cipher"> {
-  return cipher === undefined ? {} : { size, cipher: rewrapCipher(cipher, { from: keys, to: keys }, from, to) };
+  return cipher === undefined
+    ? {}
+    : { size, cipher: rewrapCipher(cipher, { from: keys, to: keys }, from, to) };
 }
 
 function describeObject(row: VersionRow, { bucket, key }: ObjectAddress): ObjectDescription {
