@@ -5,11 +5,12 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { mountSmallDisk } from "@platform/testing/disks";
 import { VERSIONED, waitForJob } from "../job/rig.ts";
 import { callJson } from "../serving/json-api.ts";
 import { serve } from "../serving/serving.ts";
 import { makeBytes } from "../store/fixture.ts";
-import { back, readBucket, restore } from "./rig.ts";
+import { back, readBucket, restore, start } from "./rig.ts";
 
 const SECRET = "a secret of at least thirty-two bytes";
 const ISSUER = "https://identity.example";
@@ -120,4 +121,29 @@ test("two backups at once are refused, and without backup_dir all", async () => 
   const answer = await callJson(serving, "POST", "/admin/backup", { repository: { path: "one" } });
   assert.equal(answer.status, 400);
   assert.match(answer.text, /backup_dir is not set/);
+});
+
+test("a full disk ends a backup with its reason, and the next one needs no repair", async (t) => {
+  const disk = mountSmallDisk(t, { mib: 24 });
+  // Anywhere else it would fill the disk of the machine.
+  if (disk === undefined) return t.skip("a file system cannot be mounted here");
+  await using serving = await serve({ env: { PLATFORM_VAULT_BACKUP_DIR: disk } });
+  const { s3 } = serving;
+  await s3.must("PUT", "/small");
+  await s3.must("PUT", "/small/a", { body: makeBytes(100_000) });
+  await back(serving);
+  await s3.must("PUT", "/small/large", { body: makeBytes(40_000_000) });
+  const failed = await waitForJob(
+    serving,
+    await start(serving, "/admin/backup", { repository: { path: "r" } }),
+  );
+  assert.equal(failed.state, "failed");
+  assert.match(failed.reason ?? "", /cannot be written: ENOSPC/);
+  assert.equal((await s3.must("GET", "/small/large")).body.length, 40_000_000);
+  await s3.must("DELETE", "/small/large");
+  const job = await back(serving);
+  const restored = await restore(serving, { as: { small: "restored" } });
+  assert.equal(restored.state, "completed", restored.reason ?? "");
+  assert.equal(job.totals.failed, 0);
+  assert.deepEqual((await s3.must("GET", "/restored/a")).body, makeBytes(100_000));
 });

@@ -60,20 +60,27 @@ export class FolderStorage implements RepositoryStorage {
 
   async write(name: string, bytes: Buffer): Promise<void> {
     const path = join(this.place, name);
-    await this.#make(dirname(path));
-    await this.#make(join(this.place, TEMPORARY));
     this.#drafts += 1;
     const draft = join(this.place, TEMPORARY, `${process.pid}-${this.#drafts}`);
-    await rm(draft, { force: true });
-    await writeBytes(draft, bytes);
-    await rename(draft, path);
+    try {
+      await this.#make(dirname(path));
+      await this.#make(dirname(draft));
+      await rm(draft, { force: true });
+      await writeBytes(draft, bytes);
+      await rename(draft, path);
+    } catch (error) {
+      await rm(draft, { force: true }).catch(() => undefined);
+      throw this.#explainFault("written", error);
+    }
     this.#unsynced.add(dirname(path));
   }
 
   async flush(): Promise<void> {
     const folders = [...this.#unsynced];
     this.#unsynced.clear();
-    await Promise.all(folders.map((folder) => syncFolder(folder)));
+    await Promise.all(folders.map((folder) => syncFolder(folder))).catch((error: unknown) => {
+      throw this.#explainFault("written", error);
+    });
   }
 
   async *list(folder: string): AsyncGenerator<string> {
@@ -95,16 +102,23 @@ export class FolderStorage implements RepositoryStorage {
 
   // Nothing else is written there meanwhile: drafts in it are those of a killed writer.
   async lock(): Promise<() => void> {
-    mkdirSync(this.place, { recursive: true, mode: FOLDER_MODE });
     let unlock: () => void;
     try {
+      mkdirSync(this.place, { recursive: true, mode: FOLDER_MODE });
       unlock = lockFile(join(this.place, LOCK));
     } catch (error) {
-      if (!(error instanceof FileLockedError)) throw error;
+      if (!(error instanceof FileLockedError)) throw this.#explainFault("locked", error);
       throw new BackupError(`another backup writes to ${this.place}`, { cause: error });
     }
     await rm(join(this.place, TEMPORARY), { recursive: true, force: true });
     return unlock;
+  }
+
+  // The operator can do something about a full or read-only disk.
+  #explainFault(done: string, cause: unknown): unknown {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    if (typeof code !== "string") return cause;
+    return new BackupError(`${this.place} cannot be ${done}: ${message}`, { cause });
   }
 
   // A new folder is an entry of its parent, up to the one that existed.
