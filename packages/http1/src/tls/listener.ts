@@ -1,4 +1,5 @@
 // TLS listeners: certificates by server name, which can be replaced while connections stay open.
+import { createHash } from "node:crypto";
 import type { Socket } from "node:net";
 import {
   type SecureContext,
@@ -52,6 +53,7 @@ export class TlsListener {
       minVersion: tls.minVersion ?? "TLSv1.2",
       ...(tls.fallback === null ? {} : identityOptions(tls.fallback)),
       ...describeClientCertificates(tls),
+      sessionIdContext: nameSessions(tls),
       SNICallback: this.#createNameCallback(),
     };
     this.listener = createServer(options, (socket) => {
@@ -94,6 +96,7 @@ export class TlsListener {
       this.listener.setSecureContext({
         ...identityOptions(tls.fallback),
         minVersion: tls.minVersion ?? "TLSv1.2",
+        sessionIdContext: nameSessions(tls),
         ...(clientCertificates === undefined ? {} : { ca: clientCertificates.ca }),
       });
     }
@@ -195,6 +198,7 @@ function loadContext(identity: TlsIdentity, tls: ServerTls): SecureContext {
   return createSecureContext({
     ...identityOptions(identity),
     minVersion: tls.minVersion ?? "TLSv1.2",
+    sessionIdContext: nameSessions(tls),
     ...(clientCertificates === undefined ? {} : { ca: clientCertificates.ca }),
   });
 }
@@ -203,6 +207,13 @@ function describeClientCertificates({ clientCertificates }: ServerTls): TlsOptio
   if (clientCertificates === undefined) return {};
   const { mode, ca } = clientCertificates;
   return { requestCert: true, rejectUnauthorized: mode === "require", ca };
+}
+
+// Servers with equal keys of tickets resume each other's sessions, but not those of other rules for clients: OpenSSL takes a
+// resumed session without a certificate for a verified one.
+function nameSessions({ clientCertificates }: ServerTls): string {
+  const { mode = "", ca = "" } = clientCertificates ?? {};
+  return createHash("sha256").update(`${mode}\n`).update(ca).digest("hex").slice(0, 32);
 }
 
 function isObject(value: unknown): value is object {

@@ -10,6 +10,7 @@ import { AcmeError } from "./acme-error.ts";
 import type { AcmeFiles, StoredAccount, StoredCertificate } from "./acme-files.ts";
 import type { KeyType } from "./certificate-request.ts";
 import { type ChallengeType, obtainCertificate, type Proof } from "./order.ts";
+import type { SharedCertificates } from "./shared-certificates.ts";
 import {
   askForRenewal,
   chooseByLife,
@@ -41,6 +42,8 @@ export interface CertificateManagerOptions {
   lock: () => Promise<void>;
   /** Makes a proof visible to the CA; resolves with its removal. */
   publish: (proof: Proof, signal: AbortSignal) => Promise<() => Promise<void>>;
+  /** State that is shared with other gateways; undefined if there is none. */
+  shared: () => Pick<SharedCertificates, "lease" | "publish"> | undefined;
   /** Called after a change of the certificates; resolves when all workers use them. */
   onChanged: () => Promise<void>;
   log: Logger;
@@ -51,6 +54,8 @@ export interface CertificateManagerOptions {
 const TICK_MS = 500;
 const ORDER_MS = 180_000;
 const ORDERS_PARALLEL = 2;
+/** Wait for the order of another gateway. */
+const HELD_MS = 2_000;
 const HOUR_MS = 3_600_000;
 const ORDERS_PER_HOUR = 20;
 /** Renewals of certificates with shorter lives do not count as orders of the hour. */
@@ -178,6 +183,34 @@ export class CertificateManager implements Collector {
     for (const { work } of this.#names.values()) await work;
   }
 
+  /** Certificates that are stored here. */
+  listStored(): StoredCertificate[] {
+    return [...this.#stored.values()];
+  }
+
+  /** Uses a certificate of another gateway, if it is newer than the own one. Throws if it cannot be stored. */
+  async adopt(certificate: StoredCertificate): Promise<void> {
+    const { name, certPem, keyPem } = certificate;
+    const held = this.#stored.get(name);
+    if (held !== undefined && readLife(held.certPem).startMs >= readLife(certPem).startMs) return;
+    if (!new X509Certificate(certPem).checkPrivateKey(createPrivateKey(keyPem))) return;
+    await this.#options.lock();
+    await this.#options.files.checkWritable();
+    await this.#options.files.writeCertificate(certificate);
+    this.#stored.set(name, certificate);
+    const managed = this.#names.get(name);
+    if (managed === undefined) return;
+    this.#adopt(managed, certificate);
+    managed.failures = 0;
+    managed.retryAtMs = 0;
+    managed.lastError = undefined;
+    this.#options.log.info("certificate of another gateway adopted", {
+      name,
+      not_after: new Date(managed.stored!.life.endMs).toISOString(),
+    });
+    await this.#options.onChanged();
+  }
+
   /** Certificates for the listener. */
   list(): TlsContextSpec[] {
     return [...this.#names.values()].flatMap(({ name, stored }) =>
@@ -299,14 +332,9 @@ export class CertificateManager implements Collector {
     }
   }
 
-  #mayOrder({ stored }: Managed, now: number): boolean {
+  #mayOrder(managed: Managed, now: number): boolean {
     this.#orders = this.#orders.filter((at) => at > now - HOUR_MS);
-    const isCounted =
-      stored === undefined || stored.life.endMs - stored.life.startMs >= COUNTED_LIFE_MS;
-    if (!isCounted) return true;
-    if (this.#orders.length >= ORDERS_PER_HOUR) return false;
-    this.#orders.push(now);
-    return true;
+    return !isCounted(managed) || this.#orders.length < ORDERS_PER_HOUR;
   }
 
   async #ask(managed: Managed): Promise<void> {
@@ -329,10 +357,19 @@ export class CertificateManager implements Collector {
   }
 
   async #order(managed: Managed): Promise<void> {
-    const { name } = managed;
+    const { name, stored: before } = managed;
     const { log, files } = this.#options;
     const deadline = AbortSignal.timeout(ORDER_MS);
+    const lease = await this.#options.shared()?.lease(name);
+    if (lease === "held") {
+      // The certificate of the other gateway arrives by itself.
+      managed.retryAtMs = this.#readNowMs() + HELD_MS;
+      return;
+    }
     try {
+      // Another gateway may have obtained it meanwhile.
+      if (managed.stored !== before) return;
+      if (isCounted(managed)) this.#orders.push(this.#readNowMs());
       await this.#options.lock();
       await files.checkWritable();
       await this.#register();
@@ -349,10 +386,13 @@ export class CertificateManager implements Collector {
         name,
         not_after: new Date(managed.stored!.life.endMs).toISOString(),
       });
+      await this.#options.shared()?.publish(stored);
       await this.#options.onChanged();
     } catch (error) {
       if (this.#stopping.signal.aborted) return;
       this.#noteFailure(managed, deadline.aborted ? createTimeout() : error);
+    } finally {
+      await lease?.release();
     }
   }
 
@@ -416,6 +456,10 @@ export class CertificateManager implements Collector {
     await files.writeAccount(this.#account);
     log.info("account registered", { directory: settings.directoryUrl });
   }
+}
+
+function isCounted({ stored }: Managed): boolean {
+  return stored === undefined || stored.life.endMs - stored.life.startMs >= COUNTED_LIFE_MS;
 }
 
 function createTimeout(): AcmeError {

@@ -14,6 +14,8 @@ export interface PendingChallenges {
 export class ChallengeBoard {
   readonly #certificates = new Map<string, ChallengeCertificate>();
   readonly #tokens = new Map<string, string>();
+  #others: PendingChallenges = { certificates: {}, tokens: {} };
+  #othersText = "[]";
   readonly #apply: () => Promise<void>;
   readonly #readNowMs: () => number;
 
@@ -26,9 +28,26 @@ export class ChallengeBoard {
   /** The present challenges. */
   list(): PendingChallenges {
     return {
-      certificates: Object.fromEntries(this.#certificates),
-      tokens: Object.fromEntries(this.#tokens),
+      certificates: { ...this.#others.certificates, ...Object.fromEntries(this.#certificates) },
+      tokens: { ...this.#others.tokens, ...Object.fromEntries(this.#tokens) },
     };
+  }
+
+  /** Sets the challenges of other gateways; resolves when all workers answer them. */
+  async setOthers(proofs: readonly Proof[]): Promise<void> {
+    const text = JSON.stringify(proofs);
+    if (text === this.#othersText) return;
+    const certificates: Record<string, ChallengeCertificate> = {};
+    const tokens: Record<string, string> = {};
+    for (const { type, name, token, keyAuthorization } of proofs) {
+      if (type === "http-01") tokens[token] = keyAuthorization;
+      else {
+        certificates[name] = createChallengeCertificate(name, keyAuthorization, this.#readNowMs());
+      }
+    }
+    this.#others = { certificates, tokens };
+    this.#othersText = text;
+    await this.#apply();
   }
 
   /** Adds a challenge; resolves with its removal when all workers answer it. */

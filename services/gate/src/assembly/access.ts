@@ -52,7 +52,9 @@ export async function openAccess(
   const revocations = createRevocations(config, { log, lifecycle }, (entries, version) =>
     pools.revoke(entries, version),
   );
+  const [sharedKey] = config.cookie_keys ?? [];
   const ticketKeys = new TicketKeys({
+    shared: sharedKey === undefined ? undefined : Buffer.from(sharedKey, "base64url"),
     onRotated: (keys) => pools.setTicketKeys(keys),
     onError: (error) =>
       log.error("cannot rotate the keys of TLS tickets", { error: String(error) }),

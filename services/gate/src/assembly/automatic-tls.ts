@@ -1,12 +1,16 @@
 // Automatic certificates: account and certificates on disk, pending challenges, and the names that the routes have.
+import { createHash, hkdfSync, randomUUID } from "node:crypto";
 import { ConfigError } from "@platform/kernel/config";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
+import { createSecretBox } from "@platform/kernel/secrets";
 import { every } from "@platform/kernel/time";
 import { AcmeFiles } from "../acme/acme-files.ts";
 import { AskedNames } from "../acme/asked-names.ts";
 import { type AcmeSettings, CertificateManager } from "../acme/certificate-manager.ts";
 import { ChallengeBoard, type PendingChallenges } from "../acme/challenge-board.ts";
+import type { Proof } from "../acme/order.ts";
+import { SharedCertificates } from "../acme/shared-certificates.ts";
 import { DnsChallenges } from "../acme/dns-challenge.ts";
 import { GATE_VERSION, type GateConfig } from "../config/document.ts";
 import { parseNameServer } from "../config/discovery-address.ts";
@@ -43,6 +47,7 @@ export class AutomaticTls {
   readonly #config: GateConfig;
   readonly #board: ChallengeBoard;
   readonly #asked: AskedNames | undefined;
+  readonly #shared: SharedCertificates | undefined;
   #controller: Controller | undefined;
   /** State whose names are set. */
   #known: GateState | undefined;
@@ -61,10 +66,12 @@ export class AutomaticTls {
       userAgent: `platform-gate/${GATE_VERSION}`,
       lock,
       publish: (proof, signal) =>
-        proof.type === "dns-01" ? dns!.add(proof, signal) : this.#board.add(proof),
+        proof.type === "dns-01" ? dns!.add(proof, signal) : this.#publish(proof),
+      shared: () => this.#shared,
       onChanged: apply,
       log,
     });
+    this.#shared = this.#openShared(log);
     const { auto_tls_ask_url: url } = config;
     if (url === undefined) return;
     this.#asked = new AskedNames({
@@ -105,10 +112,46 @@ export class AutomaticTls {
     };
     const names = every(NAMES_CHECK_MS, follow, () => undefined);
     follow();
+    this.#shared?.start();
     this.manager.start();
     lifecycle.onDrain("automatic certificates", async () => {
       await names.stop();
       await this.manager.stop();
+      await this.#shared?.stop();
+    });
+  }
+
+  async #publish(proof: Proof): Promise<() => Promise<void>> {
+    const withdraw = await this.#board.add(proof);
+    const withdrawShared = await this.#shared?.addProof(proof);
+    return async () => {
+      await withdrawShared?.();
+      await withdraw();
+    };
+  }
+
+  #openShared(log: Logger): SharedCertificates | undefined {
+    const { limits_redis_url: url, cookie_keys: keys = [] } = this.#config;
+    if (url === undefined) return undefined;
+    if (keys.length === 0) {
+      log.warn("certificates are not shared with other gateways: that requires cookie_keys", {});
+      return undefined;
+    }
+    const derived = keys.map((key) =>
+      Buffer.from(
+        hkdfSync("sha256", Buffer.from(key, "base64url"), "", "platform-gate certificates", 32),
+      ),
+    );
+    const { acme_directory_url: directory } = this.#config;
+    return new SharedCertificates({
+      url,
+      scope: createHash("sha256").update(directory).digest("hex").slice(0, 16),
+      gateway: randomUUID(),
+      box: createSecretBox("gate", derived),
+      setProofs: (proofs) => this.#board.setOthers(proofs),
+      adopt: (certificate) => this.manager.adopt(certificate),
+      list: () => this.manager.listStored(),
+      log,
     });
   }
 

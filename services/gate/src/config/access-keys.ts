@@ -50,7 +50,7 @@ export const accessKeys = {
     ),
     {
       description:
-        "Keys of the encrypted session cookies of browser sign-in: the first encrypts, all of them decrypt. Gateways behind one address share them. Read only at startup.",
+        "Keys of the encrypted session cookies of browser sign-in: the first encrypts, all of them decrypt. Gateways behind one address share them: they also derive the keys of TLS session tickets, and of shared certificates. Read only at startup.",
       defaultText: "a generated key in data_dir",
       secret: true,
     },

@@ -298,7 +298,7 @@ const unrouted = {
 const limits = {
   limits_redis_url: key(unset(redisUrl()), {
     description:
-      "Redis that counts the requests of rate limits, and the tokens and costs of models, for all gateways, and through which they share API keys, revoked users and the global policy. While it does not respond within 50 ms, each gateway counts its own requests.",
+      "Redis that counts the requests of rate limits, and the tokens and costs of models, for all gateways, and through which they share API keys, revoked users, the global policy and, with cookie_keys, automatic certificates. While it does not respond within 50 ms, each gateway counts its own requests.",
     secret: true,
   }),
 };
