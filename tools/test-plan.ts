@@ -40,6 +40,10 @@ const FILE_FAULTS = globSync("{packages,services}/*/test/**/file-faults.test.ts"
 /** The long forms, which `npm test` runs in short. */
 export const longForms: readonly TestPlan[] = [
   ...ON_ALL_RUNTIMES.map((file) => longForm(file, { PLATFORM_TEST_RUNTIMES: "all" })),
+  longForm("tests/conformance/acme/acme.test.ts", {
+    PLATFORM_ACME_HANDSHAKES: "1000",
+    PLATFORM_ACME_KILLS: "all",
+  }),
   longForm("packages/log/test/engine/kill.test.ts", { PLATFORM_KILL_ROUNDS: "200" }),
   longForm("services/runtime/test/command/offload.test.ts", { PLATFORM_OFFLOAD_RESTARTS: "2" }),
   longForm("packages/log/test/engine/offload-kill.test.ts", { PLATFORM_KILL_ROUNDS: "100" }),

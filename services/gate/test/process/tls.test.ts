@@ -1,5 +1,6 @@
 // The gateway as a process with TLS: a renewed certificate is taken up by a reload, a broken one is not.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync } from "node:fs";
 import { join } from "node:path";
@@ -68,6 +69,24 @@ for (const runtime of runtimesOfRules) {
     },
   );
 }
+
+test(
+  "openssl reconnects five times with one session, at two workers",
+  { skip },
+  async (context) => {
+    const folder = makeFolder(context);
+    replaceCertificate(folder, "one.test");
+    const files = { tls_cert: join(folder, "cert.crt"), tls_key: join(folder, "cert.key") };
+    const config = { workers: 2, ...files };
+    const gate = await startGate(context, { runtime: runtimes[0]!, folder, config });
+    const place = ["-connect", `127.0.0.1:${gate.port}`, "-servername", "one.test"];
+    // Sessions of TLS 1.3 come after the handshake, when the program has gone on.
+    const options = { input: "", encoding: "utf8", timeout: 60_000 } as const;
+    const args = ["s_client", ...place, "-reconnect", "-tls1_2"];
+    const { stdout } = spawnSync("openssl", args, options);
+    assert.equal(stdout.split("Reused, TLSv1.2").length - 1, 5, stdout);
+  },
+);
 
 test("a session resumes at every worker, also after a reload", { skip }, async (context) => {
   const folder = makeFolder(context);
