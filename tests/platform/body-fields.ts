@@ -109,10 +109,13 @@ export const BODY_FIELDS: Readonly<Record<string, BodyFields>> = {
       folder: "folder of a project, whose code runs: only with the data folder's token",
       environment_file: "file with a project's variables: only with the data folder's token",
       "variables.*": "variables of a project's process: only with the data folder's token",
+      path: "of a request to a project of this platform, at its own host",
+      "headers.*":
+        "of a request to a project of this platform; none of the connection, and no host",
       "redirects[]": "address: only browsers follow it, as that of an OAuth client",
     },
     others: readFields(`
-      access_key bucket name password secret_key token topics[] username
+      access_key body bucket name password scopes[] secret_key token topics[] username
       before.* before.*.blob before.*.int column key.* key.*.blob key.*.int parameters.* parameters.*.blob
       parameters.*.int set.* set.*.blob set.*.int sql values.* values.*.blob values.*.int
     `),

@@ -16,6 +16,9 @@ interface Span {
 const PROJECT = `server { port: 3000 }
 export route GET /hello () { return "hello" }
 export route GET /broken () { throw new Error("the shelf is empty"); }
+export route POST /echo ({ headers, body }) {
+  return { token: headers.get("authorization"), cookie: headers.get("cookie"), own: headers.get("x-own"), body };
+}
 `;
 let platform: Platform;
 
@@ -75,4 +78,92 @@ test("other services keep theirs, for those who may read them", async () => {
     });
     assert.equal(answer.status, 403, url.href);
   }
+});
+
+async function tryIt(body: object, token = platform.admin, project = "shop") {
+  const url = new URL(`/api/v1/projects/${project}/try`, platform.runtime);
+  const answer = await fetch(url, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${token}`,
+      "content-type": "application/json",
+      cookie: "session=of-the-console",
+    },
+    body: JSON.stringify(body),
+  });
+  return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
+}
+
+test("a request is tried as nobody or as the application, never as the caller", async () => {
+  const headers = { "x-own": "yes", "content-type": "application/json" };
+  const echo = { method: "POST", path: "/echo?a=1", headers, body: '{"n":1}' };
+  const first = await tryIt(echo);
+  assert.equal(first.status, 200, JSON.stringify(first.body));
+  assert.equal(first.body["status"], 200);
+  const seen = JSON.parse(String(first.body["body"])) as Record<string, unknown>;
+  assert.deepEqual(seen, { own: "yes", body: { n: 1 } });
+  const gate = platform.readCredential("PLATFORM_GATE_AUTH_TOKEN");
+  const [span] = await read(platform.gate, gate, String(first.body["trace_id"]));
+  assert.equal(span?.attributes["url.path"], "/echo");
+
+  const second = await tryIt({ ...echo, as: "application", scopes: ["notify:send"] });
+  const { token } = JSON.parse(String(second.body["body"])) as { token: string };
+  const [, payload = ""] = token.replace("Bearer ", "").split(".");
+  const claims = JSON.parse(Buffer.from(payload, "base64url").toString()) as { scope: string };
+  assert.equal(claims.scope, "notify:send");
+  // It has ended with the request.
+  const check = await fetch(new URL("/api/v1/auth/userinfo", platform.auth), {
+    headers: { authorization: token },
+  });
+  assert.ok([401, 403].includes(check.status));
+  const audit = await fetch(new URL("/api/v1/data-audit?target=shop", platform.runtime), {
+    headers: { authorization: `Bearer ${platform.admin}` },
+  });
+  const { items } = (await audit.json()) as { items: { detail: Record<string, unknown> }[] };
+  assert.deepEqual(
+    items.map(({ detail }) => [detail["as"], detail["path"], detail["name"]]),
+    [
+      ["application", "/echo", "root"],
+      ["nobody", "/echo", "root"],
+    ],
+  );
+});
+
+test("what may not be tried is refused", async () => {
+  const get = { method: "GET", path: "/hello" };
+  const { access_token: ada } = await platform.signIn(ADA);
+  assert.equal((await tryIt(get, ada)).status, 403);
+  assert.equal((await tryIt(get, platform.admin, "nothing")).status, 404);
+  for (const bad of [
+    { ...get, path: "hello" },
+    { ...get, path: "/a b" },
+    { ...get, path: "/a\r\nHost: b" },
+    { ...get, headers: { host: "identity.localhost" } },
+    { ...get, headers: { "x-a": "b\r\nc: d" } },
+    { ...get, headers: { "a b": "c" } },
+    { ...get, method: "CONNECT" },
+  ]) {
+    assert.equal((await tryIt(bad)).status, 400, JSON.stringify(bad));
+  }
+  const unknown = await tryIt({ ...get, as: "application", scopes: ["users:write"] });
+  assert.equal(unknown.status, 422, JSON.stringify(unknown.body));
+  // The host stays that of the project.
+  const other = await tryIt({ ...get, path: "//identity.localhost/" });
+  assert.equal(other.body["status"], 404);
+});
+
+test("the operations of a project are those of its documentation", async () => {
+  const answer = await fetch(new URL("/api/v1/projects/shop/operations", platform.runtime), {
+    headers: { authorization: `Bearer ${platform.admin}` },
+  });
+  const { items, docs } = (await answer.json()) as {
+    docs: string;
+    items: { method: string; path: string }[];
+  };
+  assert.match(docs, /^http:\/\/shop\.localhost:\d+\/api\/docs$/);
+  assert.deepEqual(items.map(({ method, path }) => `${method} ${path}`).toSorted(), [
+    "GET /broken",
+    "GET /hello",
+    "POST /echo",
+  ]);
 });

@@ -4,5 +4,7 @@ import { endInstallation } from "./installation.ts";
 import "./applications.ts";
 import "./addresses.ts";
 import "./traces.ts";
+import "./try.ts";
+import "./models.ts";
 
 after(endInstallation);

@@ -8,7 +8,7 @@ import { joinInstallation } from "./installation.ts";
 
 const PROJECT = `import { HttpError } from "@platform/service";
 server { port: 3000 }
-export route GET /hello () { return "hello" }
+export route GET /greeting () { return "hello" }
 export route GET /broken ({ log }) {
   log.warn("about to break", { step: 2 });
   throw new Error("the shelf is empty");

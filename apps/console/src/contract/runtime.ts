@@ -28,6 +28,8 @@ export interface RuntimeAnswers {
   "POST /applications/{name}/secret": { variables: { name: string; value: string }[]; files: { language: "curl" | "node" | "python" | "go"; text: string }[]; former_ends_at: string };
   "POST /first-steps/request": { status: number; body: string; duration_ms: number };
   "POST /first-steps/tunnel": { url: string; ends_at: string };
+  "GET /projects/{name}/operations": { docs: string; items: { method: string; path: string; summary: string; has_body: boolean }[] };
+  "POST /projects/{name}/try": { status: number; headers: { name: string; value: string }[]; body: string; encoding: "utf8" | "base64"; truncated: boolean; duration_ms: number; trace_id: string };
   "GET /schedules": { items: { id: string; service: string; name: string; timing: string; next_run_at: string | null; is_running: boolean; last_run: { started_at: string; duration_ms: number; outcome: "done" | "failed"; error: string | null } | null }[] };
   "POST /schedules/{id}/run": { id: string; service: string; name: string; timing: string; next_run_at: string | null; is_running: boolean; last_run: { started_at: string; duration_ms: number; outcome: "done" | "failed"; error: string | null } | null };
   "POST /credentials/{name}/rotate": { name: string; former_ends_at: string; followed: string[]; pending: string[] };

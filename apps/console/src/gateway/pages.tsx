@@ -2,6 +2,7 @@
 import { matchPath, path } from "../router/router.ts";
 import { useTrace } from "../stage/stage.ts";
 import { t } from "../words/words.ts";
+import { AiPage } from "./ai-page.tsx";
 import { ApiKeysPage } from "./api-keys.tsx";
 import { CachePage } from "./cache.tsx";
 import { CertificatesPage } from "./certificates.tsx";
@@ -19,6 +20,7 @@ export default function GatewayPages() {
     matchPath("/gateway/routes/:name", path.value) ??
     matchPath("/gateway/routes/:name/:tab", path.value);
   if (route !== undefined) return <RoutePage name={route["name"] ?? ""} tab={route["tab"] ?? ""} />;
+  if (path.value === "/gateway/models") return <AiPage />;
   if (path.value === "/gateway/cache") return <CachePage />;
   if (path.value === "/gateway/keys") return <ApiKeysPage />;
   if (path.value === "/gateway/certificates") return <CertificatesPage />;

@@ -2,6 +2,7 @@
 import "./projects.css";
 import { matchPath, path } from "../router/router.ts";
 import { useTrace } from "../stage/stage.ts";
+import { ApiPage } from "./api-page.tsx";
 import { AuditPage } from "./audit-page.tsx";
 import { ProjectPage, ProjectsPage } from "./projects.tsx";
 import { SqlPage } from "./sql-page.tsx";
@@ -23,6 +24,8 @@ export default function ProjectPages() {
     const { project = "", database = "" } = found;
     return <Page key={current} project={project} database={database} />;
   }
+  const api = matchPath("/projects/:project/api", current);
+  if (api !== undefined) return <ApiPage key={current} project={api["project"]!} />;
   const project = matchPath("/projects/:project", current);
   return project === undefined ? <ProjectsPage /> : <ProjectPage name={project["project"]!} />;
 }

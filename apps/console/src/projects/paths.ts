@@ -12,6 +12,11 @@ export function dataPath(project: string, database: string, table?: string): str
   return table === undefined ? base : `${base}/${segment(table)}`;
 }
 
+/** The page of a project's API. */
+export function apiPath(project: string): string {
+  return `${projectPath(project)}/api`;
+}
+
 /** The page of statements. */
 export function sqlPath(project: string, database: string): string {
   return `${projectPath(project)}/sql/${segment(database)}`;

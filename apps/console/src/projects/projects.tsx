@@ -12,7 +12,7 @@ import { Loading } from "../view/problem.tsx";
 import { State, type StateKind } from "../view/state.tsx";
 import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
-import { dataPath, projectPath } from "./paths.ts";
+import { apiPath, dataPath, projectPath } from "./paths.ts";
 
 const REFRESH_MS = 5_000;
 
@@ -93,7 +93,7 @@ export function ProjectPage({ name }: { name: string }) {
     callService<DatabasesAnswer>("runtime", `/projects/${segment(name)}/databases`),
   );
   return (
-    <Split pane={<Links name={name} url={project?.url ?? ""} />}>
+    <Split pane={<Links name={name} />}>
       <Title
         isName
         tags={
@@ -196,8 +196,9 @@ function DatabaseTable({ project, items }: { project: string; items: readonly Da
   );
 }
 
-function Links({ name, url }: { name: string; url: string }) {
+function Links({ name }: { name: string }) {
   const links: [to: string, label: string][] = [
+    [apiPath(name), t("API of the project")],
     [`/runtime/logs?service=${segment(name)}`, t("Log")],
     ["/runtime/schedules", t("Schedules")],
     [`/gateway/routes?filter=${segment(name)}`, t("Routes")],
@@ -216,13 +217,6 @@ function Links({ name, url }: { name: string; url: string }) {
             </a>
           </li>
         ))}
-        {isOrigin(url) && (
-          <li>
-            <a class="link" href={`${url}/api/docs`}>
-              {t("API of the project")}
-            </a>
-          </li>
-        )}
       </ul>
     </Section>
   );

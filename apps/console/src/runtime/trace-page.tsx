@@ -1,5 +1,5 @@
 // A trace over all services: its spans as a waterfall, and its lines of the log.
-import { formatDuration, formatTime } from "../format/format.ts";
+import { formatTime } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
 import { useCrumbs } from "../stage/stage.ts";
 import { describeServices } from "../session/service-labels.ts";
@@ -14,13 +14,10 @@ import { State } from "../view/state.tsx";
 import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
 import { ErrorDetail, readError } from "./error-detail.tsx";
-import { isTraceId, loadTrace, type FoundTrace, type PlacedSpan, type Span } from "./trace.ts";
+import { isTraceId, loadTrace, type FoundTrace, type Span } from "./trace.ts";
+import { formatMs, labelOf, Waterfall } from "./waterfall.tsx";
 
 type LogLine = FoundTrace["lines"][number];
-
-/** Depth from which spans are no longer indented. */
-const INDENT_MAX = 6;
-const HUES = new Set(["gate", "auth", "vault", "pulse", "notify", "tunnel", "runtime"]);
 
 /** The page of a trace. */
 export function TracePage({ id }: { id: string }) {
@@ -70,80 +67,16 @@ function Content({ trace, chosen }: { trace: FoundTrace; chosen: string | undefi
           <p>{t("Services keep the last ones in memory: errors and slow requests longest.")}</p>
         </Empty>
       ) : (
-        <Waterfall spans={spans} durationMs={durationMs} chosen={chosen} />
+        <Waterfall
+          spans={spans}
+          durationMs={durationMs}
+          chosen={chosen}
+          onSelect={(span) => setQuery({ span })}
+        />
       )}
       {lines.length > 0 && <Lines lines={lines} />}
     </>
   );
-}
-
-function Waterfall(props: {
-  spans: readonly PlacedSpan[];
-  durationMs: number;
-  chosen: string | undefined;
-}) {
-  const { spans, durationMs, chosen } = props;
-  return (
-    <Section title={t("Spans")} note={formatDuration(durationMs)}>
-      <Table
-        label={t("Spans")}
-        rows={spans}
-        idOf={({ span }) => span.span_id}
-        selected={chosen}
-        onSelect={({ span }) => setQuery({ span: span.span_id })}
-        columns={[
-          {
-            title: t("Service"),
-            kind: "w-m",
-            render: ({ span }) => (
-              <State kind={span.status === "error" ? "bad" : "ok"}>{labelOf(span.service)}</State>
-            ),
-          },
-          {
-            title: t("Operation"),
-            kind: "mono",
-            render: ({ span, depth }) => (
-              <span class={`span-name indent-${Math.min(depth, INDENT_MAX)}`} title={span.name}>
-                {span.name}
-              </span>
-            ),
-          },
-          { title: t("Time"), kind: "w-xl wide-only", render: (one) => <Bar of={one} /> },
-          {
-            title: t("Duration"),
-            kind: "w-s",
-            isNumber: true,
-            render: ({ span }) => formatMs(span.duration_ms),
-          },
-        ]}
-      />
-    </Section>
-  );
-}
-
-/** The place of a span in the time of the trace. */
-function Bar({ of: { span, from, width } }: { of: PlacedSpan }) {
-  const hue = HUES.has(span.service) ? span.service : "other";
-  const kind = span.status === "error" ? "hue-bad" : `hue-${hue}`;
-  return (
-    <svg class={`span-bar hue ${kind}`} width="100%" height="14" aria-hidden="true">
-      <rect
-        x={`${from * 100}%`}
-        y="3"
-        width={`${Math.max(width * 100, 0.5)}%`}
-        height="8"
-        rx="1.5"
-      />
-    </svg>
-  );
-}
-
-function formatMs(ms: number): string {
-  return ms >= 1_000 ? formatDuration(ms) : `${ms.toFixed(ms < 10 ? 1 : 0)} ms`;
-}
-
-function labelOf(service: string): string {
-  return describeServices(services.value).find(({ id }) => id === service)?.label ?? service;
 }
 
 function SpanPane({ of: span }: { of: Span }) {

@@ -44,6 +44,7 @@ export function listAreas(): readonly Area[] {
         { to: "/gateway/routes", label: t("Routes") },
         { to: "/gateway/upstreams", label: t("Upstreams") },
         { to: "/gateway/certificates", label: t("Certificates") },
+        { to: "/gateway/models", label: t("Models"), feature: "models" },
         { to: "/gateway/cache", label: t("Cache"), feature: "cache" },
         { to: "/gateway/keys", label: t("API keys") },
         { to: "/gateway/log", label: t("Log") },

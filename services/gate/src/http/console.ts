@@ -13,7 +13,16 @@ import { getStateFolder } from "../config/state-folder.ts";
 import { CONSOLE_CLIENT_HEADER, type ConsoleSpec } from "../shared-state/index.ts";
 import type { ControlAddress } from "./control-server.ts";
 
-const FEATURES = ["routes", "canaries", "metrics", "api-keys", "policies", "reload", "cache"];
+const FEATURES = [
+  "routes",
+  "canaries",
+  "metrics",
+  "api-keys",
+  "policies",
+  "reload",
+  "cache",
+  "models",
+];
 /** Scopes that the console asks for; identity issues those that the user may have. */
 const SCOPES = [
   "openid",

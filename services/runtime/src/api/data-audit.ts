@@ -19,11 +19,19 @@ export async function recordData(
   { project, database }: DatabaseName,
   event: Pick<AuditEvent, "action" | "outcome" | "detail">,
 ): Promise<void> {
+  await recordEvent(data, caller, { ...event, target: `${project}/${database}` });
+}
+
+/** Stores an entry about a project, or another target. Rejects if it cannot be stored. */
+export async function recordEvent(
+  data: DataService,
+  caller: Caller,
+  event: Pick<AuditEvent, "action" | "outcome" | "detail" | "target">,
+): Promise<void> {
   const { audit } = await data.openStore();
   const name = caller.kind === "user" ? caller.claims.username : undefined;
   const detail = { ...event.detail, ...(name === undefined ? {} : { name }) };
-  const target = `${project}/${database}`;
-  await audit.record({ ...event, actor: nameActor(caller), target, detail });
+  await audit.record({ ...event, actor: nameActor(caller), detail });
 }
 
 /** A change, as its entries describe it. */

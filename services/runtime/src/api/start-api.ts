@@ -31,6 +31,7 @@ import { createProjectRoutes } from "./project-routes.ts";
 import { createQueryRoutes } from "./query-routes.ts";
 import { createScheduleRoutes } from "./schedule-routes.ts";
 import { createServiceRoutes, type RuntimeHints } from "./service-routes.ts";
+import { createTryRoutes } from "./try-routes.ts";
 import { collectPlatform } from "./metrics.ts";
 import type { RuntimeSettings } from "./settings.ts";
 
@@ -106,7 +107,7 @@ export async function startApi(options: RuntimeApiOptions): Promise<void> {
       ...createServiceRoutes({ ...options, onChange }),
       ...createProjectRoutes({ ...options, listen: options.log.listen, onChange }),
       ...createRoutesOfData(data, options.projects),
-      ...createRoutesOfDevelopers(options, onChange),
+      ...createRoutesOfDevelopers(options, data, onChange),
       ...createScheduleRoutes(options.schedules, onChange),
       ...createCredentialRoutes(options.credentials, onChange),
       ...createLogRoutes({ path: options.log.path, findService }),
@@ -136,7 +137,8 @@ function listFeatures({ state }: RunningServices): string[] {
 }
 
 function createRoutesOfDevelopers(
-  { getTarget, lifecycle }: RuntimeApiOptions,
+  { getTarget, projects, lifecycle }: RuntimeApiOptions,
+  data: DataService,
   onChange: (title: string, actor: string) => void,
 ): ApiRoute[] {
   const tunnel = new SampleTunnel(getTarget);
@@ -144,6 +146,7 @@ function createRoutesOfDevelopers(
   return [
     ...createApplicationRoutes({ getTarget, onChange }),
     ...createFirstStepRoutes({ getTarget, tunnel, onChange }),
+    ...createTryRoutes({ getTarget, projects, data }),
   ];
 }
 
