@@ -83,7 +83,7 @@ test("a newer format is refused", async (context) => {
   const index = new DatabaseSync(join(dataDir, "index.sqlite"));
   index.exec(`pragma user_version = ${FORMAT_VERSION + 1}`);
   index.close();
-  await assert.rejects(openIndexed(dataDir), new RegExp(`format ${FORMAT_VERSION + 1}`));
+  await assert.rejects(openIndexed(dataDir), new RegExp(`format.* ${FORMAT_VERSION + 1}`));
 });
 
 test("a damaged vector is found by a check, and never answered", async (context) => {
