@@ -58,6 +58,8 @@ export class JobEngine implements ObjectJobs {
   readonly #retry: RepeatingTimer;
   /** Jobs that are about to be changed: they do not start meanwhile. */
   readonly #held = new Set<string>();
+  /** Jobs that are being added. */
+  readonly #submitted = new Set<StoredJobSpec>();
   #isStopping = false;
   /** Set at the start. */
   #operations: InnerOperations | undefined;
@@ -91,25 +93,34 @@ export class JobEngine implements ObjectJobs {
   /** Adds a job to the queue. Returns its id. Throws SlowDown beyond 1 000 queued jobs. */
   async submit(spec: StoredJobSpec, rate = this.#options.rate): Promise<string> {
     const { jobs } = this.#options.store;
-    if (jobs.listIn("queued", QUEUED_MAX).length >= QUEUED_MAX) {
+    const queued = jobs.listIn("queued", QUEUED_MAX).length + this.#submitted.size;
+    if (queued >= QUEUED_MAX) {
       throw new S3Error("SlowDown", `${QUEUED_MAX} jobs are queued already.`);
     }
     const zero = { matched: 0, done: 0, failed: 0, bytes: 0, lineBytes: 0 };
     const progress = { ...zero, position: {}, samples: [], rate };
     const maker = identifyRequester(spec.requester);
-    const id = await jobs.create(spec.operation, maker, spec, progress);
-    this.#startNext();
-    return id;
+    this.#submitted.add(spec);
+    try {
+      return await jobs.create(spec.operation, maker, spec, progress);
+    } finally {
+      this.#submitted.delete(spec);
+      this.#startNext();
+    }
   }
 
   startPipeline(pipeline: PipelineRequest): Promise<string> {
     return this.submit({ ...DEFAULTS, operation: "pipeline", ...pipeline });
   }
 
-  /** True if a job with this operation runs or is queued. */
+  /** True if a job with this operation runs, is queued or is being added. */
   has(operation: StoredJobSpec["operation"]): boolean {
     const { jobs } = this.#options.store;
-    const open = [...jobs.listIn("running", RUNNING_MAX * 2), ...jobs.listIn("queued", QUEUED_MAX)];
+    const open = [
+      ...this.#submitted,
+      ...jobs.listIn("running", RUNNING_MAX * 2),
+      ...jobs.listIn("queued", QUEUED_MAX),
+    ];
     return open.some((job) => job.operation === operation);
   }
 
