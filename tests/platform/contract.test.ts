@@ -272,9 +272,7 @@ async function createStorageExamples(): Promise<Record<string, Example>> {
   const remote = { name: "far", endpoint: "http://127.0.0.1:9", access_key: "a", secret_key: "s" };
   const json = { "content-type": "application/json" };
   await platform.storage("POST", "/admin/remotes", JSON.stringify(remote), json);
-  const batch = JSON.stringify({ operation: "untag", bucket: BUCKET, keys: ["missing"] });
-  const started = await platform.storage("POST", "/admin/batch", batch, json);
-  const ofJob = { params: { id: (JSON.parse(started) as { job_id: string }).job_id } };
+  const ofJob = { params: { id: await startJob() } };
   await backUp();
   const ofBucket = { params: { bucket: BUCKET, key: OBJECT, upload: upload.upload_id } };
   const ofLocked = { params: { bucket: "locked" }, query: { key: OBJECT } };
@@ -297,6 +295,14 @@ async function createStorageExamples(): Promise<Record<string, Example>> {
     "vault /api/v1/roles/{name}": { params: { name: "reader" } },
     "vault /api/v1/events/subscriptions": { query: { bucket: BUCKET } },
   };
+}
+
+async function startJob(): Promise<string> {
+  const batch = JSON.stringify({ operation: "untag", bucket: BUCKET, keys: ["missing"] });
+  const started = await platform.storage("POST", "/admin/batch", batch, {
+    "content-type": "application/json",
+  });
+  return (JSON.parse(started) as { job_id: string }).job_id;
 }
 
 async function backUp(): Promise<void> {
