@@ -114,13 +114,20 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
           body: { scope: "client", subject: id, required: false },
         });
       }
+      await stage.close();
+    });
+
+    test("the secret of a client of one's own is replaced at once, or after an overlap", async () => {
+      const { stage, eve } = await begin(await prepare(), ["clients:*"]);
+      const token = eve.session;
       const own = await register(stage, eve, {});
       const path = `${CLIENTS}/${own["client_id"]}`;
-      const rotated = await expectStatus(200, stage, "POST", `${path}/secret`, {
-        token: eve.session,
-      });
-      const { client_secret: next } = rotated.body as unknown as Record<string, string>;
-      assert.notEqual(next, own["client_secret"]);
+      const replace = async (query: string): Promise<string> => {
+        const { body } = await expectStatus(200, stage, "POST", `${path}/secret${query}`, {
+          token,
+        });
+        return (body as unknown as Record<string, string>)["client_secret"]!;
+      };
       const ask = async (secret: string): Promise<number> =>
         (
           await fetch(`${stage.url}/api/v1/auth/token/introspect`, {
@@ -129,32 +136,27 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
             body: new URLSearchParams({ token: "x" }),
           })
         ).status;
-      assert.deepEqual([await ask(own["client_secret"]!), await ask(next!)], [401, 200]);
-      const kept = await expectStatus(200, stage, "POST", `${path}/secret?overlap_seconds=60`, {
-        token: eve.session,
-      });
-      const { client_secret: last } = kept.body as unknown as Record<string, string>;
+      const first = own["client_secret"]!;
+      const next = await replace("");
+      assert.notEqual(next, first);
+      assert.deepEqual([await ask(first), await ask(next)], [401, 200]);
+      const last = await replace("?overlap_seconds=60");
       assert.deepEqual(
-        [await ask(own["client_secret"]!), await ask(next!), await ask(last!)],
+        [await ask(first), await ask(next), await ask(last)],
         [401, 200, 200],
         "the secret before the last is accepted for the overlap, and none before it",
       );
-      const ended = await expectStatus(200, stage, "POST", `${path}/secret`, {
-        token: eve.session,
-      });
-      const { client_secret: current } = ended.body as unknown as Record<string, string>;
-      assert.deepEqual([await ask(next!), await ask(last!)], [401, 401], "without an overlap");
-      await expectStatus(400, stage, "POST", `${path}/secret?overlap_seconds=99999999`, {
-        token: eve.session,
-      });
+      const current = await replace("");
+      assert.deepEqual([await ask(next), await ask(last)], [401, 401], "without an overlap");
+      await expectStatus(400, stage, "POST", `${path}/secret?overlap_seconds=99999999`, { token });
       const changed = await expectStatus(200, stage, "PATCH", path, {
-        token: eve.session,
+        token,
         body: { client_name: "Mine" },
       });
       assert.equal((changed.body as Record<string, unknown>)["client_name"], "Mine");
       assert.equal((changed.body as Record<string, unknown>)["client_secret"], undefined);
-      assert.equal(await ask(current!), 200, "another name is no other secret");
-      await expectStatus(204, stage, "DELETE", path, { token: eve.session });
+      assert.equal(await ask(current), 200, "another name is no other secret");
+      await expectStatus(204, stage, "DELETE", path, { token });
       await stage.close();
     });
 

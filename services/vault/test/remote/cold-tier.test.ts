@@ -556,7 +556,7 @@ test("a store on three drives loses one in the middle of a sweep: everything mov
     return undefined;
   };
   await sweep(store);
-  // What met the loss of the drive itself is moved by the next one.
+  // Objects that met the loss of the drive itself are moved by the next one.
   await sweep(store);
   const { objects } = await store.objects.list({ bucket: "bucket" });
   assert.ok(objects.every(({ storageClass }) => storageClass === "COLD"));
