@@ -4,7 +4,7 @@ import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { after, before, test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Browser, Locator } from "playwright-core";
+import type { Browser, Locator, Page } from "playwright-core";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
 import { anyPort, find, findStarted, makeFolder, run } from "@platform/testing/platform-process";
 import { ADMIN } from "../../identity/platform.ts";
@@ -77,6 +77,28 @@ async function send(step: Locator): Promise<string> {
   return said.innerText();
 }
 
+/** Asserts that no port is shown before it is known: a default port may belong to another program. */
+async function checkPorts(
+  page: Page,
+  steps: Locator,
+  { listeners }: ReturnType<typeof find>,
+): Promise<void> {
+  const held = Promise.withResolvers<void>();
+  await page.route("**/svc/runtime/api/v1/services", async (route) => {
+    await held.promise;
+    await route.continue();
+  });
+  await page.reload();
+  await steps.first().waitFor();
+  const first = steps.first().locator("code");
+  assert.equal(await first.innerText(), "…");
+  assert.equal(await steps.getByRole("button", { name: "Copy" }).count(), 0);
+  held.resolve();
+  await steps.getByRole("button", { name: "Copy" }).first().waitFor();
+  const { port } = listeners.find(({ name }) => name === "http")!;
+  assert.match(await first.innerText(), new RegExp(`:${port}/`));
+}
+
 test("five steps, each ticked as it arrives, by button and by command", { skip }, async (t) => {
   const started = findStarted(up.output().out)!;
   const port = find(started, "gate").listeners.find(({ name }) => name === "console")!.port;
@@ -90,21 +112,7 @@ test("five steps, each ticked as it arrives, by button and by command", { skip }
   assert.equal(await page.locator("section.step.done").count(), 0, "nothing has arrived yet");
   // It stays the first page although storage has an object: its own access log.
   await writeAccessLog(started);
-  // No port is shown before it is known: a default port may belong to another program.
-  const held = Promise.withResolvers<void>();
-  await page.route("**/svc/runtime/api/v1/services", async (route) => {
-    await held.promise;
-    await route.continue();
-  });
-  await page.reload();
-  await steps.first().waitFor();
-  const first = steps.first().locator("code");
-  assert.equal(await first.innerText(), "…");
-  assert.equal(await steps.getByRole("button", { name: "Copy" }).count(), 0);
-  held.resolve();
-  await steps.getByRole("button", { name: "Copy" }).first().waitFor();
-  const gatePort = find(started, "gate").listeners.find(({ name }) => name === "http")!.port;
-  assert.match(await first.innerText(), new RegExp(`:${gatePort}/`));
+  await checkPorts(page, steps, find(started, "gate"));
   const done = async (n: number): Promise<void> => {
     await steps.nth(n).getByText("arrived at").waitFor();
     assert.equal(await page.locator("section.step.done").count(), n + 1);

@@ -58,7 +58,7 @@ function toText(limit: number | null | undefined): string {
   return limit === null || limit === undefined ? "" : String(limit);
 }
 
-// What is no number is sent as it is: the gateway says what it expects.
+// Other text is sent as it is: the gateway says what it expects.
 function toLimit(text: string): number | string | null {
   const trimmed = text.trim();
   if (trimmed === "") return null;

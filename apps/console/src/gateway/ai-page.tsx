@@ -25,7 +25,7 @@ const RANGES = ["today", "7", "30", "all"] as const;
 type Attribution = Answer<"gate", "GET /admin/ai-cost-attribution">;
 type Open = { kind: "set" | "remove"; budget: Budget | undefined } | undefined;
 
-/** The page. */
+/** Cost, tokens, budgets and guards of models. */
 export function AiPage() {
   useCrumbs([{ label: t("Gateway") }, { label: t("Models") }]);
   const range = RANGES.find((one) => one === queryValue("range")) ?? "today";

@@ -19,7 +19,7 @@ export type StepId = "request" | "object" | "message" | "tunnel" | "app";
 /** True once the user has left the start page for the overview. */
 export const isSkipped = signal(false);
 /** Times at which the steps were seen, epoch ms. */
-export const seenAt = signal<Readonly<Partial<Record<StepId, number>>>>({});
+const seenAt = signal<Readonly<Partial<Record<StepId, number>>>>({});
 /** True once the page was shown as the first one: it stays until all is done. */
 let wasShown = false;
 const hasRequest = signal(false);

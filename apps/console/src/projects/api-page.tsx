@@ -15,7 +15,7 @@ import { TryPane, type Operation } from "./try-pane.tsx";
 
 type Operations = Answer<"runtime", "GET /projects/{name}/operations">;
 
-/** The page. */
+/** Operations of a project, and the pane that tries the chosen one. */
 export function ApiPage({ project }: { project: string }) {
   useCrumbs([
     { label: t("Projects"), to: "/projects" },

@@ -95,7 +95,7 @@ async function loadLines(
 }
 
 /** Orders spans as a tree: children follow their parent in the order of their starts. */
-export function placeSpans(spans: readonly Span[]): Pick<FoundTrace, "spans" | "durationMs"> {
+function placeSpans(spans: readonly Span[]): Pick<FoundTrace, "spans" | "durationMs"> {
   const known = new Map(spans.map((span) => [span.span_id, span]));
   const children = new Map<string, Span[]>();
   for (const span of spans) {

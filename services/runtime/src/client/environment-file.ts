@@ -7,7 +7,7 @@ import { formatGo, formatNode, formatPython, type ExampleUse } from "./environme
 /** Languages of examples. */
 export const EXAMPLE_LANGUAGES = ["curl", "node", "python", "go"] as const;
 /** A language of examples. */
-export type ExampleLanguage = (typeof EXAMPLE_LANGUAGES)[number];
+type ExampleLanguage = (typeof EXAMPLE_LANGUAGES)[number];
 
 const FETCH_TOKEN = [
   "fetch a token, which is valid for some minutes:",

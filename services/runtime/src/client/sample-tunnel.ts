@@ -8,7 +8,7 @@ import { readLines } from "../supervisor/line-splitter.ts";
 import { findService, requireCredential, type Target } from "./target.ts";
 
 /** Time for which it is open. */
-export const SAMPLE_TUNNEL_MS = 600_000;
+const SAMPLE_TUNNEL_MS = 600_000;
 const OPEN_TIMEOUT_MS = 20_000;
 
 /** A tunnel that is open. */
