@@ -190,7 +190,7 @@ test("the span of a request has its model, usage, cost and fallback, but no text
   stops.push(collector.stop);
   const answer = { status: 503, body: '{"error":{"message":"overloaded"}}' };
   const routed = await open({ primary: { answer }, otlpEndpoint: collector.url });
-  const traceparent = `00-${"0af7651916cd43dd8448eb211c80319c"}-b7ad6b7169203331-01`;
+  const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
   await routed.ask({}, CHAT, { traceparent });
   const drained = routed.gate.hear("drained");
   routed.gate.send({ type: "drain", deadlineMs: 1_000 });
