@@ -3,7 +3,7 @@ import { isUtf8 } from "node:buffer";
 import { validateHeaderName, validateHeaderValue } from "node:http";
 import { PlatformError } from "@platform/kernel/errors";
 import { createValidationError, defineRoute, type ApiRoute } from "@platform/kernel/http";
-import { EVERY_SCOPE, requireScope, type Caller } from "@platform/kernel/identity";
+import { EVERY_SCOPE, requireScope } from "@platform/kernel/identity";
 import { createIdSource } from "@platform/kernel/ids";
 import { formatTraceparent } from "@platform/kernel/trace";
 import { z } from "zod";
@@ -118,10 +118,11 @@ function createTryRoute(options: TryRoutesOptions): ApiRoute {
     },
     handle: async ({ params: { name }, body, caller }) => {
       const origin = findOrigin(options, name);
-      const token = await openToken(options, caller, name, body);
       const { method, path, as, scopes } = body;
+      if (as === "application") requireScope(caller, EVERY_SCOPE);
       const detail = { method, path: path.split("?")[0], as, scopes };
       await recordEvent(options.data, caller, { action: "project.try", target: name, detail });
+      const token = await openToken(options, name, body);
       try {
         const ids = createIdSource();
         const traceId = ids.traceId();
@@ -145,12 +146,10 @@ function createTryRoute(options: TryRoutesOptions): ApiRoute {
 
 async function openToken(
   { getTarget }: TryRoutesOptions,
-  caller: Caller,
   name: string,
   { as, scopes }: z.output<typeof bodySchema>,
 ) {
   if (as === "nobody") return undefined;
-  requireScope(caller, EVERY_SCOPE);
   const target = getTarget();
   return fetchApplicationToken(target, getCredentialsPath(target, name), scopes);
 }

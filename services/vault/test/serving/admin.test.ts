@@ -114,7 +114,6 @@ describe("the admin API", () => {
     );
     assert.equal((await call("POST", "/api/v1/buckets", { name: "No" })).status, 400);
     assert.equal((await call("POST", "/api/v1/buckets", { name: "made" })).status, 409);
-    assert.equal((await call("POST", "/admin/backup")).status, 501);
     assert.equal((await call("GET", "/admin/federation")).status, 501);
     const page = await call("GET", "/ui/", undefined, { key: null });
     assert.match(
