@@ -23,6 +23,7 @@ export const SERVICE_SCREENS: readonly string[] = [
   "/gateway/certificates",
   "/gateway/cache",
   "/gateway/keys",
+  "/gateway/models",
   "/gateway/log",
   "/identity/users",
   "/identity/groups",

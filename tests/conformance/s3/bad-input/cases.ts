@@ -11,7 +11,6 @@ const UNBUILT = [
   ["PUT", "?intelligent-tiering&id=a"],
   ["PUT", "/key?id=a"],
   ["PUT", "?metadataTable"],
-  ["POST", "/key?restore"],
   ["PUT", "/key?unheard-of"],
   ["DELETE", "?unheard-of"],
 ] as const;

@@ -101,11 +101,11 @@ export const cases = casesOf(
     },
   ],
   [
-    "NotImplemented for a transition, which would not be carried out, and keeps the rules before",
+    "InvalidStorageClass for a transition to a class that no remote has, and keeps the rules before",
     async (scene) => {
       assertEmpty(await put(scene, RULE), 200);
       const inner = "<Transition><Days>30</Days><StorageClass>GLACIER</StorageClass></Transition>";
-      assertError(await put(scene, RULE.replace(DAYS, inner)), 501, "NotImplemented");
+      assertError(await put(scene, RULE.replace(DAYS, inner)), 400, "InvalidStorageClass");
       assert.equal((await read(scene)).get("Rule/Expiration/Days"), "30");
     },
   ],
@@ -217,21 +217,21 @@ export const cases = casesOf(
     },
   ],
   [
-    "NotImplemented for a transition on a date, MalformedXML for one with days as well",
+    "InvalidStorageClass for a transition on a date without such a remote, MalformedXML for one with days as well",
     async (scene) => {
       const date = "2099-10-12T00:00:00.000Z";
       const inner = `<Transition><Date>${date}</Date><StorageClass>GLACIER</StorageClass></Transition>`;
-      assertError(await put(scene, RULE.replace(DAYS, inner)), 501, "NotImplemented");
+      assertError(await put(scene, RULE.replace(DAYS, inner)), 400, "InvalidStorageClass");
       const both = RULE.replace(DAYS, inner.replace("<Date>", "<Days>1</Days><Date>"));
       assertError(await put(scene, both), 400, "MalformedXML");
     },
   ],
   [
-    "NotImplemented for transitions of earlier versions",
+    "InvalidStorageClass for transitions of earlier versions without such a remote",
     async (scene) => {
       const inner =
         "<NoncurrentVersionTransition><NoncurrentDays>30</NoncurrentDays><NewerNoncurrentVersions>5</NewerNoncurrentVersions><StorageClass>STANDARD_IA</StorageClass></NoncurrentVersionTransition><NoncurrentVersionTransition><NoncurrentDays>60</NoncurrentDays><StorageClass>GLACIER</StorageClass></NoncurrentVersionTransition>";
-      assertError(await put(scene, RULE.replace(DAYS, inner)), 501, "NotImplemented");
+      assertError(await put(scene, RULE.replace(DAYS, inner)), 400, "InvalidStorageClass");
     },
   ],
   [
@@ -320,7 +320,7 @@ export const cases = casesOf(
       ];
       for (const rule of bad) assertError(await put(scene, rule), 400, "InvalidArgument");
       const right = `${ENABLED}${ALL}${DAYS}${move(0, "GLACIER_IR")}`;
-      assertError(await put(scene, right), 501, "NotImplemented");
+      assertError(await put(scene, right), 400, "InvalidStorageClass");
     },
   ],
   [

@@ -13,8 +13,19 @@ import { receiveDocument } from "../payload.ts";
 import { requireTierAllowed } from "./geo-placement.ts";
 import { defineSetting } from "./setting.ts";
 import type { RequestFields } from "../wire/fields.ts";
+import { malformedXml } from "../wire/xml.ts";
 
 const MINIMUM_FIELD = "x-amz-transition-default-minimum-object-size";
+/** Classes that S3 knows, and that of the bucket's cold tier; others are those of a remote. */
+const CLASSES: ReadonlySet<string> = new Set([
+  "COLD",
+  "DEEP_ARCHIVE",
+  "GLACIER",
+  "GLACIER_IR",
+  "INTELLIGENT_TIERING",
+  "ONEZONE_IA",
+  "STANDARD_IA",
+]);
 const MINIMUMS: readonly TransitionMinimum[] = [
   "all_storage_classes_128K",
   "varies_by_storage_class",
@@ -44,6 +55,9 @@ function requireTargets(context: OperationContext, rule: LifecycleRule): void {
     if (target !== undefined) {
       requireTierAllowed(api, geoPlacement, target.remote);
       continue;
+    }
+    if (!CLASSES.has(storageClass)) {
+      throw malformedXml("objects cannot be moved to this StorageClass", ["StorageClass"]);
     }
     throw new S3Error("InvalidStorageClass", {
       message: `No remote has the storage class ${storageClass} for this bucket.`,
