@@ -50,11 +50,16 @@ test("addresses change with the document; a fault keeps the last ones, readiness
     nowMs += 5_000;
     return waitFor(look, what);
   };
-  await wait(() => unchanged > 0, "a conditional request");
+  // What the server has answered is read a little later.
+  const waitForRead = (look: () => boolean, what: string): Promise<unknown> => {
+    const before = discovery.view().readAtMs;
+    return wait(() => look() && discovery.view().readAtMs !== before, what);
+  };
+  await waitForRead(() => unchanged > 0, "a conditional request");
   // The order of a document means nothing.
   publish({ stock: ["http://c"], orders: ["http://b", "http://a"] });
   const known = asked;
-  await wait(() => asked > known, "the other order");
+  await waitForRead(() => asked > known, "the other order");
   const before = changes;
   publish({ orders: ["ftp://x"], stock: ["http://d"] });
   await wait(() => list("stock")[0] === "http://d", "the valid service");

@@ -105,7 +105,9 @@ test("any value is found by any path, in pieces of any size", async () => {
       fc.array(fc.jsonValue({ maxDepth: 3 }), { maxLength: 4 }),
       fc.integer({ min: 1, max: 9 }),
       fc.integer({ min: 0, max: 2 }),
-      async (values, pieceBytes, space) => {
+      async (drawn, pieceBytes, space) => {
+        // JSON has no -0.
+        const values = JSON.parse(JSON.stringify(drawn)) as typeof drawn;
         const data = values.map((value) => JSON.stringify(value, undefined, space)).join("\n");
         const found = await askRows("SELECT r FROM S3Object AS r", {
           data,
