@@ -3,24 +3,25 @@
 const WINDOW_MS = 100;
 /** Rate at which history is read however busy the rest is. */
 const RATE_MIN = 4 * 1024 * 1024;
-/** Growth per window: from the minimum to a disk's speed in some seconds. */
-const RATE_STEP = 4 * 1024 * 1024;
+/** Growth per window: others notice each step before the next ones. */
+const RATE_STEP = 1024 * 1024;
 /** From here on the rate is not bounded at all. */
 const RATE_MAX = 2 * 1024 * 1024 * 1024;
-const DECREASE = 0.7;
+const DECREASE = 0.5;
 /** Others may wait this much longer than without cold reads. */
 const SLOWDOWN = 1.25;
 /** Durations are measured in whole milliseconds, so that smaller differences are noise. */
 const NOISE_MS = 0.5;
-/** Without commits and reads of local records for this long nobody waits. */
+/** Fewer uses by others in this time do not count: the log commits now and then by itself. */
+const USES_MIN = 4;
 const CALM_MS = 1_000;
 /** Weight of a window in what is usual. */
 const USUAL_WEIGHT = 0.1;
 
 /**
  * Bounds the bytes that cold reads deliver while others use the log. Cold readers take the same processors, event loop and
- * disk: if commits take longer than they do without cold reads, or the event loop is later, the rate falls by a third, and it
- * grows again in small steps while they do not. Nothing is bounded while only history is read.
+ * disk: if commits take longer than they do without cold reads, or the event loop is later, the rate is halved, and it grows again in small
+ * steps while they do not. Nothing is bounded while only history is read.
  */
 export class ColdShare {
   readonly #commits = new Delay();
@@ -31,23 +32,24 @@ export class ColdShare {
   #paidUntilMs = 0;
   #windowStartMs = 0;
   #coldBytes = 0;
-  #lastUseMs = Number.NEGATIVE_INFINITY;
+  /** The last uses by others, the oldest first. */
+  readonly #usesMs: number[] = [];
 
   /** Bytes per second that are delivered at most; infinite while nothing is bounded. */
   get rate(): number {
     return this.#rate;
   }
 
-  /** Notes a commit that has taken `durationMs`. */
+  /** Notes a commit of records that has taken `durationMs`. */
   noteCommit(durationMs: number, nowMs: number): void {
     this.#turn(nowMs);
     this.#commits.note(durationMs);
-    this.#lastUseMs = nowMs;
+    this.#noteUse(nowMs);
   }
 
   /** Notes a read of local records. */
   noteLocalRead(nowMs: number): void {
-    this.#lastUseMs = nowMs;
+    this.#noteUse(nowMs);
   }
 
   /** Notes how late the event loop has run a timer. */
@@ -66,6 +68,15 @@ export class ColdShare {
     return startMs - nowMs;
   }
 
+  #noteUse(nowMs: number): void {
+    this.#usesMs.push(nowMs);
+    if (this.#usesMs.length > USES_MIN) this.#usesMs.shift();
+  }
+
+  #isUsed(nowMs: number): boolean {
+    return this.#usesMs.length === USES_MIN && nowMs - this.#usesMs[0]! <= CALM_MS;
+  }
+
   #turn(nowMs: number): void {
     const elapsedMs = nowMs - this.#windowStartMs;
     // A clock that was set back begins a new window.
@@ -78,7 +89,7 @@ export class ColdShare {
   #adjust(nowMs: number, coldRate: number): void {
     const isFew = coldRate <= RATE_MIN * 2;
     const isSlow = [this.#commits.judge(isFew), this.#loop.judge(isFew)];
-    if (nowMs - this.#lastUseMs > CALM_MS) {
+    if (!this.#isUsed(nowMs)) {
       this.#rate = Number.POSITIVE_INFINITY;
     } else if (isSlow.includes("unknown")) {
       // The usual delay is measured in the next windows.

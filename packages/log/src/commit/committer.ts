@@ -39,7 +39,7 @@ export interface CommitterOptions {
   onChange: (change: CatalogueOperation, topic: Topic) => void;
   /** Called after each group, with the partitions whose durable end moved. */
   onDurable: (partitions: ReadonlySet<Partition>) => void;
-  /** Called after each group with the time from its first write to its end. */
+  /** Called after each group with records, with the time from its first write to its end. */
   onCommitted: (durationMs: number, nowMs: number) => void;
 }
 
@@ -249,7 +249,8 @@ export class Committer {
       try {
         await this.#commit(group);
         const nowMs = clock.now();
-        onCommitted(nowMs - startMs, nowMs);
+        if (group.waiting.some(({ fresh }) => fresh.length > 0))
+          onCommitted(nowMs - startMs, nowMs);
         this.#apply(group);
       } catch (error) {
         this.#fail(group, error as Error);
