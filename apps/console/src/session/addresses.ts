@@ -25,10 +25,9 @@ export function listAddresses(): ProgramAddress[] {
   const found = listProtocols().flatMap((protocol) => describe(protocol) ?? []);
   const issuer = hints.value?.issuer;
   if (issuer === undefined || issuer === null) return found;
-  return [
-    ...found,
-    { term: t("Issuer"), text: issuer, isLocal: isOnlyLocal(new URL(issuer).hostname) },
-  ];
+  // The page shows whatever the platform says it is.
+  const isLocal = URL.canParse(issuer) && isOnlyLocal(new URL(issuer).hostname);
+  return [...found, { term: t("Issuer"), text: issuer, isLocal }];
 }
 
 function listProtocols(): Protocol[] {
