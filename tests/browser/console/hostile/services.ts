@@ -47,6 +47,9 @@ before(async () => {
   const { cert: root_ca_path } = makeCertificate(folder, "sealed", { days: 400 });
   await platform.addRoute({ ...open, prefix: "/sealed", root_ca_path });
   await platform.gateway("POST", "/api/v1/admin/api-keys", { name: "shop", tenant: "main" });
+  await platform.addRoute({ ...open, prefix: "/models", ai: true });
+  const budget = { tenant_id: "acme", max_tokens_per_minute: 1_000 };
+  await platform.gateway("POST", "/api/v1/admin/ai-billing", budget);
 });
 
 after(async () => {
