@@ -50,7 +50,7 @@ test("addresses change with the document; a fault keeps the last ones, readiness
     nowMs += 5_000;
     return waitFor(look, what);
   };
-  // What the server has answered is read a little later.
+  // Answers of the server are read a little later.
   const waitForRead = (look: () => boolean, what: string): Promise<unknown> => {
     const before = discovery.view().readAtMs;
     return wait(() => look() && discovery.view().readAtMs !== before, what);
