@@ -20,8 +20,8 @@ const USUAL_WEIGHT = 0.1;
 
 /**
  * Bounds the bytes that cold reads deliver while others use the log. Cold readers take the same processors, event loop and
- * disk: if commits take longer than they do without cold reads, or the event loop is later, the rate is halved, and it grows again in small
- * steps while they do not. Nothing is bounded while only history is read.
+ * disk: if commits take longer than they do without cold reads, or the event loop is later, the rate is halved, and it
+ * grows again in small steps while they do not. Nothing is bounded while only history is read.
  */
 export class ColdShare {
   readonly #commits = new Delay();
