@@ -41,6 +41,9 @@ const ANSWER_PACE: PaceBound = { bytesMin: 15_360, windowMs: 60_000 };
 const REQUEST_BODY_PACE: PaceBound = { bytesMin: 7_680, windowMs: 30_000 };
 const TOO_SLOW = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
+/** For how long the client of a refused body may still send while it reads the answer. */
+const REFUSAL_MS = 1_000;
+
 const outflows = new WeakMap<object, Outflow>();
 
 /** The outflow of a listener's connection, where producers of large answers claim; undefined for any other socket. */
@@ -192,8 +195,17 @@ class HttpConnection {
     if (request === undefined || request.complete || request.readableLength > 0) return;
     if (!this.#bodyPace.isTooSlow(bound, elapsedMs, this.#socket.bytesRead)) return;
     this.#onDropped("slow_body");
-    if (this.#response?.headersSent !== true) this.#socket.write(TOO_SLOW);
-    this.#socket.destroy();
+    this.#request = undefined;
+    if (this.#response?.headersSent === true) this.#socket.destroy();
+    else this.#refuseSlow();
+  }
+
+  // Bytes that arrive after a close reset the connection, and the reset may destroy the answer (RFC 9112 section 9.6).
+  #refuseSlow(): void {
+    const socket = this.#socket;
+    socket.end(TOO_SLOW);
+    const end = setTimeout(() => socket.destroy(), REFUSAL_MS);
+    socket.once("close", () => clearTimeout(end));
   }
 
   close(): void {
