@@ -1,5 +1,5 @@
-// Writes WebAssembly modules: the subset of the binary format (WebAssembly Core Specification 2.0, section 5) that hashing
-// and searching need. An expression is the code of its operands followed by the instruction.
+// Writes WebAssembly modules: the subset of the binary format (WebAssembly Core Specification 2.0, section 5) that hashing,
+// searching and scanning need. An expression is the code of its operands followed by the instruction.
 
 /** Encoded instructions. */
 export type Code = readonly number[];
@@ -46,12 +46,22 @@ export class FunctionBuilder {
 
   /** Appends a loop over the code that `build` emits. It runs once, and repeats while `condition` is not zero. */
   repeatWhile(condition: Code, build: () => void): void {
+    this.emit([0x03, 0x40], this.#collect(build), condition, [0x0d, 0x00, 0x0b]);
+  }
+
+  /** Appends the code that `build` emits, run if `condition` is not zero, and that of `otherwise`, run if it is. */
+  emitIf(condition: Code, build: () => void, otherwise?: () => void): void {
+    const alternative = otherwise === undefined ? [] : [0x05, ...this.#collect(otherwise)];
+    this.emit(condition, [0x04, 0x40], this.#collect(build), alternative, [0x0b]);
+  }
+
+  #collect(build: () => void): Code {
     const outer = this.#body;
     this.#body = [];
     build();
     const inner = this.#body;
     this.#body = outer;
-    this.emit([0x03, 0x40], inner, condition, [0x0d, 0x00, 0x0b]);
+    return inner;
   }
 
   /** Its type (section 5.3.6). */
@@ -136,6 +146,10 @@ export const i32 = {
   or: (a: Code, b: Code): Code => [...a, ...b, 0x72],
   xor: (a: Code, b: Code): Code => [...a, ...b, 0x73],
   rotl: (a: Code, bits: Code): Code => [...a, ...bits, 0x77],
+  equal: (a: Code, b: Code): Code => [...a, ...b, 0x46],
+  lessU: (a: Code, b: Code): Code => [...a, ...b, 0x49],
+  /** The number of zeros below the lowest one. */
+  trailingZeros: (a: Code): Code => [...a, 0x68],
   /** The lower half of a 64-bit integer. */
   wrap: (a: Code): Code => [...a, 0xa7],
 };
@@ -187,6 +201,12 @@ export const v128 = {
     ...encodeUnsigned(offset),
     lane,
   ],
+  /** The lowest byte of an integer in all 16 lanes. */
+  splat8: (a: Code): Code => [...a, ...simd(0x0f)],
+  /** Lanes of ones where the bytes are equal. */
+  equal8: (a: Code, b: Code): Code => [...a, ...b, ...simd(0x23)],
+  /** The highest bit of each of 16 lanes, as an integer. */
+  bitmask8: (a: Code): Code => [...a, ...simd(0x64)],
   /** Four of the eight lanes of `a` and `b`; those of `b` count from 4. */
   shuffle: (a: Code, b: Code, lanes: readonly [number, number, number, number]): Code => [
     ...a,

@@ -178,6 +178,50 @@ test("any bytes are read or refused, alike in pieces of any size", async () => {
   );
 });
 
+test("records are the same, whether thousands of bytes or a few are there", async () => {
+  const line = fc.constantFrom(
+    "a,b,12",
+    "a,b,-7\r",
+    "",
+    "\r",
+    ",",
+    "#a,b",
+    "\u00fc\u{1f600},b,3",
+    'a"b,"b",5',
+    '"a""b",b,6',
+    '"a",b,6\r',
+    '#"a,b',
+    "a,b,1,2,3,4,5,6,7",
+    "x".repeat(300),
+  );
+  const usual = fc.integer({ min: 0, max: 400 }).map((count) => Array(count).fill("a,b,8"));
+  const lines = fc.array(fc.oneof(usual, fc.array(line, { maxLength: 30 })), {
+    minLength: 20,
+    maxLength: 60,
+  });
+  const questions = [
+    "SELECT s._1, s._3 FROM S3Object s WHERE s._2 = 'b'",
+    "SELECT COUNT(*), SUM(CAST(s._3 AS INT)) FROM S3Object s WHERE s._3 <> ''",
+    ALL,
+  ];
+  await fc.assert(
+    fc.asyncProperty(lines, fc.constantFrom("", '"', ',"a'), async (parts, end) => {
+      const data = `${parts.flat().join("\n")}${end}`;
+      const outcome = (expression: string, pieceBytes: number): Promise<string> =>
+        ask(expression, { data, input: NONE, pieceBytes }).catch((error: unknown) => {
+          if (error instanceof SelectError) return error.code;
+          throw error;
+        });
+      for (const expression of questions) {
+        const bytewise = await outcome(expression, 500);
+        assert.equal(await outcome(expression, 1_000_000), bytewise);
+        assert.equal(await outcome(expression, 6_001), bytewise);
+      }
+    }),
+    { numRuns: 60 },
+  );
+});
+
 test("LIMIT ends the reading of the object", async () => {
   const data = `n\n${"1\n".repeat(2_000_000)}`;
   const { stats, text } = await askWithStats("SELECT n FROM S3Object LIMIT 10", { data });

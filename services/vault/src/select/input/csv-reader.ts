@@ -6,6 +6,7 @@ import type { ColumnReference, PathStep } from "../language/syntax.ts";
 import type { Value } from "../language/value.ts";
 import { ByteQueue } from "./byte-queue.ts";
 import { equalsBytes, readInteger } from "./byte-values.ts";
+import { DelimiterScan } from "./delimiter-kernel.ts";
 import {
   matchesName,
   readPosition,
@@ -21,6 +22,13 @@ const ESCAPED = 1;
 
 /** Marks of the bytes that end a run of ordinary ones. */
 const SPECIAL = 1;
+
+/** Fewer bytes are not worth a scan ahead. */
+const AHEAD_BYTES_MIN = 4_096;
+/** A scan ahead that finds fewer records makes the next one wait. */
+const AHEAD_RECORDS_MIN = 8;
+/** Records before the next scan ahead, at most. */
+const AHEAD_PAUSE_MAX = 512;
 
 /** The outcome of the scan of a record. */
 type Scan = "record" | "incomplete" | "none";
@@ -39,7 +47,23 @@ export class CsvReader implements StreamReader {
   /** Outside of quotes, and inside. */
   readonly #special = new Uint8Array(256);
   readonly #specialInQuotes = new Uint8Array(256);
-  // The fields of the current record.
+  // Delimiters of the next records, found together; only for delimiters of one byte.
+  readonly #mayScanAhead: boolean;
+  #ahead: DelimiterScan | undefined;
+  /** The position of its first byte. */
+  #aheadAt = 0;
+  /** Its next record, and the first delimiter of it. */
+  #aheadNext = 0;
+  #aheadFirst = 0;
+  #aheadPause = 1;
+  /** Records until the next scan ahead. */
+  #untilAhead = 0;
+  // The current record, if it was found by a scan ahead: its first delimiter, and the ends of its parts.
+  #isAhead = false;
+  #first = 0;
+  #start = 0;
+  #lastEnd = 0;
+  // The fields of the current record otherwise.
   #starts = new Int32Array(64);
   #ends = new Int32Array(64);
   #kinds = new Uint8Array(64);
@@ -58,6 +82,8 @@ export class CsvReader implements StreamReader {
     this.#longest = Math.max(this.#field.length, this.#record.length);
     this.#quote = options.quoteCharacter === "" ? -1 : options.quoteCharacter.charCodeAt(0);
     this.#escape = options.quoteEscapeCharacter.charCodeAt(0);
+    this.#mayScanAhead =
+      this.#longest === 1 && new Set([this.#field[0], this.#record[0], this.#quote]).size === 3;
     this.#special[this.#field[0]!] = SPECIAL;
     this.#special[this.#record[0]!] = SPECIAL;
     if (this.#quote >= 0) this.#specialInQuotes[this.#quote] = SPECIAL;
@@ -72,6 +98,7 @@ export class CsvReader implements StreamReader {
   }
 
   feed(bytes: Buffer): void {
+    this.#aheadNext = this.#ahead?.count ?? 0;
     this.#queue.feed(bytes);
   }
 
@@ -103,8 +130,8 @@ export class CsvReader implements StreamReader {
   bindInteger(path: readonly PathStep[], column: ColumnReference): () => number | undefined {
     const index = this.#findColumn(path, column);
     return () => {
-      if (index >= this.#count || this.#kinds[index] !== PLAIN) return undefined;
-      return readInteger(this.#bytes, this.#starts[index]!, this.#ends[index]!);
+      if (index >= this.#count || !this.#isPlain(index)) return undefined;
+      return readInteger(this.#bytes, this.#startOf(index), this.#endOf(index));
     };
   }
 
@@ -116,8 +143,8 @@ export class CsvReader implements StreamReader {
     const index = this.#findColumn(path, column);
     const expected = Buffer.from(text);
     return () => {
-      if (index >= this.#count || this.#kinds[index] !== PLAIN) return undefined;
-      return equalsBytes(this.#bytes, this.#starts[index]!, this.#ends[index]!, expected);
+      if (index >= this.#count || !this.#isPlain(index)) return undefined;
+      return equalsBytes(this.#bytes, this.#startOf(index), this.#endOf(index), expected);
     };
   }
 
@@ -194,8 +221,8 @@ export class CsvReader implements StreamReader {
   }
 
   #readField(index: number): string {
-    const text = this.#bytes.toString("utf8", this.#starts[index], this.#ends[index]);
-    if (this.#kinds[index] === PLAIN) return text;
+    const text = this.#bytes.toString("utf8", this.#startOf(index), this.#endOf(index));
+    if (this.#isPlain(index)) return text;
     const escape = String.fromCharCode(this.#escape);
     let clean = "";
     for (let at = 0; ;) {
@@ -206,9 +233,26 @@ export class CsvReader implements StreamReader {
     }
   }
 
+  #isPlain(index: number): boolean {
+    return this.#isAhead || this.#kinds[index] === PLAIN;
+  }
+
+  #startOf(index: number): number {
+    if (!this.#isAhead) return this.#starts[index]!;
+    if (index === 0) return this.#start;
+    return this.#aheadAt + this.#ahead!.words[this.#first + index - 1]! + 1;
+  }
+
+  #endOf(index: number): number {
+    if (!this.#isAhead) return this.#ends[index]!;
+    if (index === this.#count - 1) return this.#lastEnd;
+    return this.#aheadAt + this.#ahead!.words[this.#first + index]!;
+  }
+
   #readRecord(): boolean {
     const queue = this.#queue;
     for (;;) {
+      if (this.#readAhead()) return true;
       this.#bytes = queue.bytes;
       const start = queue.at;
       if (start === queue.bytes.length) return false;
@@ -224,15 +268,63 @@ export class CsvReader implements StreamReader {
     }
   }
 
+  // Takes the next record that a scan ahead has found, or scans; false if the bytes must be looked at one by one.
+  #readAhead(): boolean {
+    for (;;) {
+      const ahead = this.#ahead;
+      if (ahead === undefined || this.#aheadNext === ahead.count) {
+        if (!this.#scanAhead()) return (this.#isAhead = false);
+        continue;
+      }
+      const start = this.#queue.at;
+      const first = this.#aheadFirst;
+      const behind = ahead.endOf(this.#aheadNext);
+      const end = this.#aheadAt + ahead.words[behind - 1]!;
+      this.#aheadNext += 1;
+      this.#aheadFirst = behind;
+      this.#queue.skipTo(end + 1);
+      const count = behind - first;
+      const fieldStart = count === 1 ? start : this.#aheadAt + ahead.words[behind - 2]! + 1;
+      const hasReturn =
+        end > fieldStart && this.#bytes[end - 1] === CARRIAGE_RETURN && this.#endsLines;
+      this.#first = first;
+      this.#start = start;
+      this.#count = count;
+      this.#lastEnd = hasReturn ? end - 1 : end;
+      const isEmpty = count === 1 && this.#lastEnd === start;
+      if (!isEmpty && !this.#isComment(start)) return (this.#isAhead = true);
+    }
+  }
+
+  // False if no record was found, or if it is not worth it.
+  #scanAhead(): boolean {
+    if (!this.#mayScanAhead || this.#queue.length < AHEAD_BYTES_MIN) return false;
+    this.#untilAhead -= 1;
+    if (this.#untilAhead > 0) return false;
+    const [field, record] = [this.#field[0]!, this.#record[0]!];
+    this.#ahead ??= new DelimiterScan({ field, record, quote: this.#quote });
+    this.#bytes = this.#queue.bytes;
+    this.#aheadAt = this.#queue.at;
+    this.#ahead.scan(this.#bytes, this.#aheadAt);
+    this.#aheadNext = 0;
+    this.#aheadFirst = this.#ahead.endOf(-1);
+    const isWorthIt = this.#ahead.count >= AHEAD_RECORDS_MIN;
+    this.#aheadPause = isWorthIt ? 1 : Math.min(this.#aheadPause * 2, AHEAD_PAUSE_MAX);
+    this.#untilAhead = this.#aheadPause;
+    return this.#ahead.count > 0;
+  }
+
+  #isComment(at: number): boolean {
+    const comment = this.#comment;
+    const bytes = this.#bytes;
+    if (comment.length === 0 || bytes[at] !== comment[0]) return false;
+    return comment.length === 1 || bytes.subarray(at, at + comment.length).equals(comment);
+  }
+
   // Comments and empty lines are no records.
   #scanComment(): Scan | undefined {
     const { bytes, at, isEnded } = this.#queue;
-    const comment = this.#comment;
-    const isComment =
-      comment.length > 0 &&
-      bytes[at] === comment[0] &&
-      (comment.length === 1 || bytes.subarray(at, at + comment.length).equals(comment));
-    if (!isComment) return undefined;
+    if (!this.#isComment(at)) return undefined;
     const end = bytes.indexOf(this.#record, at);
     if (end < 0 && !isEnded) return "incomplete";
     this.#queue.skipTo(end < 0 ? bytes.length : end + this.#record.length);
