@@ -146,6 +146,8 @@ export const i32 = {
   or: (a: Code, b: Code): Code => [...a, ...b, 0x72],
   xor: (a: Code, b: Code): Code => [...a, ...b, 0x73],
   rotl: (a: Code, bits: Code): Code => [...a, ...bits, 0x77],
+  shl: (a: Code, bits: Code): Code => [...a, ...bits, 0x74],
+  shrU: (a: Code, bits: Code): Code => [...a, ...bits, 0x76],
   equal: (a: Code, b: Code): Code => [...a, ...b, 0x46],
   lessU: (a: Code, b: Code): Code => [...a, ...b, 0x49],
   /** The number of zeros below the lowest one. */
@@ -203,8 +205,9 @@ export const v128 = {
   ],
   /** The lowest byte of an integer in all 16 lanes. */
   splat8: (a: Code): Code => [...a, ...simd(0x0f)],
-  /** Lanes of ones where the bytes are equal. */
+  /** Lanes of ones where the condition holds for the bytes. */
   equal8: (a: Code, b: Code): Code => [...a, ...b, ...simd(0x23)],
+  lessU8: (a: Code, b: Code): Code => [...a, ...b, ...simd(0x26)],
   /** The highest bit of each of 16 lanes, as an integer. */
   bitmask8: (a: Code): Code => [...a, ...simd(0x64)],
   /** Four of the eight lanes of `a` and `b`; those of `b` count from 4. */

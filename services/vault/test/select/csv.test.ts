@@ -218,7 +218,7 @@ test("records are the same, whether thousands of bytes or a few are there", asyn
         assert.equal(await outcome(expression, 6_001), bytewise);
       }
     }),
-    { numRuns: 60 },
+    { numRuns: 40 },
   );
 });
 

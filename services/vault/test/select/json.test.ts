@@ -2,9 +2,28 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { SelectError } from "../../src/select/language/fault.ts";
 import { ask, askInPieces, askRows, DOCUMENT, LINES, TO_CSV } from "./rig.ts";
 
 const ALL = "SELECT * FROM S3Object";
+const LAST_LINES = [
+  "",
+  "x",
+  '{"a":"x1"',
+  '{"a":"x1",}',
+  '{"a":01}',
+  '{"a":"x1"}}',
+  '{"a":"x1"} 1',
+  '{"a" "b"}',
+  '{"a":"x\t"}',
+  '{"a":"x1","A":"x2"}',
+  '{"a":"x1" "b":1}',
+  '{"a":"x',
+  '{"a":tru}',
+  "{a:1}",
+  '{"a":1 2}',
+  '{"a":"\\q"}',
+];
 
 test("lines and documents", async () => {
   const data = '{"a":1}\n\n  {"a":2}  \r\n[3]\n"x"';
@@ -193,4 +212,57 @@ test("numbers are those of the grammar of JSON", async () => {
       number,
     );
   }
+});
+
+test("lines are the same, whether thousands of bytes or a few are there", async () => {
+  const usual = fc.integer({ min: 0, max: 300 }).map((count) => {
+    return Array.from({ length: count }, (_, n) => `{"a":"x${n % 3}","b":${n},"c":{"d":[${n}]}}`);
+  });
+  const unusual = fc.constantFrom(
+    '{"a": "x1", "b": -1.5e3, "c": null}',
+    ' { "a" :"x1" , "b":2 } \r',
+    '{"a":"x1","b":3}\r',
+    '{"b":4,"a":"x1"}',
+    '{"a":"x\\u0031","b":5}',
+    '{"\\u0061":"x1","b":5}',
+    '{"a":"x1","a":"x2","b":6}',
+    '{"A":"x1","b":7}',
+    '{"a":"x1{\u00fc}[\u{1f600}],:","b":8,"\u00fc":{"a":"x1"}}',
+    "{}",
+    '{"c":1}',
+    '{"a":"\\"x1\\"","b":9}',
+    "",
+    "[1,2]",
+    '"x1"',
+    "17",
+    `{"c":"${"y".repeat(500)}","a":"x1","b":[]}`,
+    `{"${"n".repeat(300)}":1,"a":"x1","b":{}}`,
+    '{"a":"x1","b":[{"a":"x1"},[[]],"]"]}',
+  );
+  const lines = fc.array(fc.oneof(usual, fc.array(unusual, { maxLength: 20 })), {
+    minLength: 20,
+    maxLength: 60,
+  });
+  const end = fc.constantFrom(...LAST_LINES);
+  const questions = [
+    "SELECT s.a, s.c.d[0] FROM S3Object s WHERE s.a = 'x1' AND s.b > 2",
+    "SELECT COUNT(*), SUM(s.b) FROM S3Object s WHERE s.b IS NOT MISSING AND s.b < 1000",
+    "SELECT * FROM S3Object s",
+  ];
+  await fc.assert(
+    fc.asyncProperty(lines, end, usual, async (parts, last, rest) => {
+      const data = [...parts.flat(), last, ...rest].join("\n");
+      const outcome = (expression: string, pieceBytes: number): Promise<string> =>
+        ask(expression, { data, input: LINES, pieceBytes }).catch((error: unknown) => {
+          if (error instanceof SelectError) return error.message;
+          throw error;
+        });
+      for (const expression of questions) {
+        const bytewise = await outcome(expression, 700);
+        assert.equal(await outcome(expression, 1_000_000), bytewise);
+        assert.equal(await outcome(expression, 6_001), bytewise);
+      }
+    }),
+    { numRuns: 40 },
+  );
 });

@@ -6,7 +6,7 @@ import type { ColumnReference, PathStep } from "../language/syntax.ts";
 import type { Value } from "../language/value.ts";
 import { ByteQueue } from "./byte-queue.ts";
 import { equalsBytes, readInteger } from "./byte-values.ts";
-import { DelimiterScan } from "./delimiter-kernel.ts";
+import { scanCsv } from "./csv-kernel.ts";
 import {
   matchesName,
   readPosition,
@@ -14,6 +14,7 @@ import {
   type RowFields,
   type StreamReader,
 } from "./row-reader.ts";
+import type { ScanAhead } from "./scan-ahead.ts";
 
 const CARRIAGE_RETURN = 0x0d;
 /** Kinds of fields: as it stands, or with escapes that must be removed. */
@@ -22,13 +23,6 @@ const ESCAPED = 1;
 
 /** Marks of the bytes that end a run of ordinary ones. */
 const SPECIAL = 1;
-
-/** Fewer bytes are not worth a scan ahead. */
-const AHEAD_BYTES_MIN = 4_096;
-/** A scan ahead that finds fewer records makes the next one wait. */
-const AHEAD_RECORDS_MIN = 8;
-/** Records before the next scan ahead, at most. */
-const AHEAD_PAUSE_MAX = 512;
 
 /** The outcome of the scan of a record. */
 type Scan = "record" | "incomplete" | "none";
@@ -47,20 +41,10 @@ export class CsvReader implements StreamReader {
   /** Outside of quotes, and inside. */
   readonly #special = new Uint8Array(256);
   readonly #specialInQuotes = new Uint8Array(256);
-  // Delimiters of the next records, found together; only for delimiters of one byte.
-  readonly #mayScanAhead: boolean;
-  #ahead: DelimiterScan | undefined;
-  /** The position of its first byte. */
-  #aheadAt = 0;
-  /** Its next record, and the first delimiter of it. */
-  #aheadNext = 0;
-  #aheadFirst = 0;
-  #aheadPause = 1;
-  /** Records until the next scan ahead. */
-  #untilAhead = 0;
-  // The current record, if it was found by a scan ahead: its first delimiter, and the ends of its parts.
+  /** Only for delimiters of one byte. */
+  readonly #ahead: ScanAhead | undefined;
+  // The current record, if it was found by a scan ahead.
   #isAhead = false;
-  #first = 0;
   #start = 0;
   #lastEnd = 0;
   // The fields of the current record otherwise.
@@ -82,8 +66,9 @@ export class CsvReader implements StreamReader {
     this.#longest = Math.max(this.#field.length, this.#record.length);
     this.#quote = options.quoteCharacter === "" ? -1 : options.quoteCharacter.charCodeAt(0);
     this.#escape = options.quoteEscapeCharacter.charCodeAt(0);
-    this.#mayScanAhead =
-      this.#longest === 1 && new Set([this.#field[0], this.#record[0], this.#quote]).size === 3;
+    const bytes = { field: this.#field[0]!, record: this.#record[0]!, quote: this.#quote };
+    const areDistinct = new Set(Object.values(bytes)).size === 3;
+    if (this.#longest === 1 && areDistinct) this.#ahead = scanCsv(bytes);
     this.#special[this.#field[0]!] = SPECIAL;
     this.#special[this.#record[0]!] = SPECIAL;
     if (this.#quote >= 0) this.#specialInQuotes[this.#quote] = SPECIAL;
@@ -98,7 +83,7 @@ export class CsvReader implements StreamReader {
   }
 
   feed(bytes: Buffer): void {
-    this.#aheadNext = this.#ahead?.count ?? 0;
+    this.#ahead?.reset();
     this.#queue.feed(bytes);
   }
 
@@ -240,13 +225,13 @@ export class CsvReader implements StreamReader {
   #startOf(index: number): number {
     if (!this.#isAhead) return this.#starts[index]!;
     if (index === 0) return this.#start;
-    return this.#aheadAt + this.#ahead!.words[this.#first + index - 1]! + 1;
+    return this.#ahead!.base + this.#ahead!.words[this.#ahead!.first + index - 1]! + 1;
   }
 
   #endOf(index: number): number {
     if (!this.#isAhead) return this.#ends[index]!;
     if (index === this.#count - 1) return this.#lastEnd;
-    return this.#aheadAt + this.#ahead!.words[this.#first + index]!;
+    return this.#ahead!.base + this.#ahead!.words[this.#ahead!.first + index]!;
   }
 
   #readRecord(): boolean {
@@ -268,50 +253,26 @@ export class CsvReader implements StreamReader {
     }
   }
 
-  // Takes the next record that a scan ahead has found, or scans; false if the bytes must be looked at one by one.
+  // Takes the next record from a scan ahead; false if its bytes must be looked at one by one.
   #readAhead(): boolean {
-    for (;;) {
-      const ahead = this.#ahead;
-      if (ahead === undefined || this.#aheadNext === ahead.count) {
-        if (!this.#scanAhead()) return (this.#isAhead = false);
-        continue;
-      }
-      const start = this.#queue.at;
-      const first = this.#aheadFirst;
-      const behind = ahead.endOf(this.#aheadNext);
-      const end = this.#aheadAt + ahead.words[behind - 1]!;
-      this.#aheadNext += 1;
-      this.#aheadFirst = behind;
-      this.#queue.skipTo(end + 1);
-      const count = behind - first;
-      const fieldStart = count === 1 ? start : this.#aheadAt + ahead.words[behind - 2]! + 1;
+    const ahead = this.#ahead;
+    const queue = this.#queue;
+    this.#bytes = queue.bytes;
+    while (ahead?.next(queue.bytes, queue.at) === true) {
+      const { base, words, first, behind } = ahead;
+      const start = queue.at;
+      const end = base + words[behind - 1]!;
+      queue.skipTo(end + 1);
+      this.#count = behind - first;
+      const lastStart = this.#count === 1 ? start : base + words[behind - 2]! + 1;
       const hasReturn =
-        end > fieldStart && this.#bytes[end - 1] === CARRIAGE_RETURN && this.#endsLines;
-      this.#first = first;
+        end > lastStart && this.#bytes[end - 1] === CARRIAGE_RETURN && this.#endsLines;
       this.#start = start;
-      this.#count = count;
       this.#lastEnd = hasReturn ? end - 1 : end;
-      const isEmpty = count === 1 && this.#lastEnd === start;
+      const isEmpty = this.#count === 1 && this.#lastEnd === start;
       if (!isEmpty && !this.#isComment(start)) return (this.#isAhead = true);
     }
-  }
-
-  // False if no record was found, or if it is not worth it.
-  #scanAhead(): boolean {
-    if (!this.#mayScanAhead || this.#queue.length < AHEAD_BYTES_MIN) return false;
-    this.#untilAhead -= 1;
-    if (this.#untilAhead > 0) return false;
-    const [field, record] = [this.#field[0]!, this.#record[0]!];
-    this.#ahead ??= new DelimiterScan({ field, record, quote: this.#quote });
-    this.#bytes = this.#queue.bytes;
-    this.#aheadAt = this.#queue.at;
-    this.#ahead.scan(this.#bytes, this.#aheadAt);
-    this.#aheadNext = 0;
-    this.#aheadFirst = this.#ahead.endOf(-1);
-    const isWorthIt = this.#ahead.count >= AHEAD_RECORDS_MIN;
-    this.#aheadPause = isWorthIt ? 1 : Math.min(this.#aheadPause * 2, AHEAD_PAUSE_MAX);
-    this.#untilAhead = this.#aheadPause;
-    return this.#ahead.count > 0;
+    return (this.#isAhead = false);
   }
 
   #isComment(at: number): boolean {

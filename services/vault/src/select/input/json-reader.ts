@@ -4,6 +4,7 @@ import type { ColumnReference, PathStep, SourceStep } from "../language/syntax.t
 import type { Value } from "../language/value.ts";
 import { ByteQueue } from "./byte-queue.ts";
 import { equalsBytes, isAscii, readInteger } from "./byte-values.ts";
+import { scanJsonLines } from "./json-kernel.ts";
 import { JsonWalker } from "./json-walker.ts";
 import { malformed, skipSpace, skipValue } from "./json-scan.ts";
 import {
@@ -17,12 +18,19 @@ import {
   visitMembers,
 } from "./json-value.ts";
 import { matchesName, requireRecordSize, type RowFields, type StreamReader } from "./row-reader.ts";
+import type { ScanAhead } from "./scan-ahead.ts";
 
 const LINE_FEED = 0x0a;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const CASE_BIT = 0x20;
 const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+/** Members that are remembered from line to line, and the length of their names. */
+const KNOWN_MEMBERS_MAX = 256;
+const KNOWN_BYTES_MAX = 256;
 
 /** A member of the row that the question needs. */
 interface Slot {
@@ -32,6 +40,12 @@ interface Slot {
   readonly isAscii: boolean;
   found: string | undefined;
   readonly span: Span;
+}
+
+/** A member of the lines before: its name as it stands, and the slots that it fills. */
+interface KnownMember {
+  readonly bytes: Buffer;
+  readonly slots: readonly { readonly slot: Slot; readonly name: string }[];
 }
 
 /** Options of a reader of JSON. */
@@ -47,6 +61,9 @@ export class JsonReader implements StreamReader {
   readonly #queue = new ByteQueue();
   readonly #walker: JsonWalker | undefined;
   readonly #slots: Slot[] = [];
+  readonly #ahead: ScanAhead = scanJsonLines();
+  /** By their order, as lines mostly have the same members. */
+  readonly #known: KnownMember[] = [];
   readonly #row: Span = { start: -1, end: -1 };
   #bytes: Buffer = Buffer.alloc(0);
   #endOffset = Infinity;
@@ -58,6 +75,7 @@ export class JsonReader implements StreamReader {
   }
 
   feed(bytes: Buffer): void {
+    this.#ahead.reset();
     this.#queue.feed(bytes);
   }
 
@@ -75,11 +93,11 @@ export class JsonReader implements StreamReader {
 
   next(): boolean {
     this.#isIndexed = false;
+    this.#bytes = this.#queue.bytes;
     const row = this.#row;
     if (this.#walker === undefined) {
       if (!this.#nextLine()) return false;
     } else if (!this.#walker.next(row, this.#endOffset)) return false;
-    this.#bytes = this.#queue.bytes;
     return true;
   }
 
@@ -138,6 +156,7 @@ export class JsonReader implements StreamReader {
     for (;;) {
       const { bytes, at } = queue;
       if (queue.offset >= this.#endOffset) return false;
+      if (this.#ahead.next(bytes, at) && this.#readMarked(bytes, at)) return true;
       const found = bytes.indexOf(LINE_FEED, at);
       if (found < 0 && !queue.isEnded) {
         requireRecordSize(bytes.length - at - 1);
@@ -156,6 +175,44 @@ export class JsonReader implements StreamReader {
       }
       if (found < 0) return false;
       queue.skipTo(end + 1);
+    }
+  }
+
+  // Reads a line by the marks of a scan. False for whatever is not an object, or unusual: it is looked at byte by byte then.
+  #readMarked(bytes: Buffer, start: number): boolean {
+    const { base, words, behind } = this.#ahead;
+    const end = base + words[behind - 1]!;
+    let mark = this.#ahead.first;
+    if (base + words[mark]! !== start || bytes[start] !== OPEN_OBJECT) return false;
+    this.#clearSlots();
+    for (let member = 0; ; member += 1) {
+      // The mark before is a brace or a comma.
+      const open = skipSpace(bytes, base + words[mark]! + 1, end);
+      const close = base + words[mark + 2]!;
+      const colon = base + words[mark + 3]!;
+      if (mark + 4 >= behind || open !== base + words[mark + 1]! || bytes[open] !== QUOTE) {
+        return false;
+      }
+      if (colon !== close + 1 || bytes[colon] !== COLON) return false;
+      mark += 4;
+      const valueStart = skipSpace(bytes, colon + 1, end);
+      let valueEnd: number;
+      if (bytes[valueStart] === QUOTE) {
+        valueEnd = base + words[mark + 1]! + 1;
+        mark += 2;
+      } else {
+        valueEnd = skipValue(bytes, valueStart, end, true);
+        while (base + words[mark]! < valueEnd) mark += 1;
+      }
+      const next = base + words[mark]!;
+      if (next !== valueEnd && skipSpace(bytes, valueEnd, next) !== next) return false;
+      this.#fillSlots(member, open, close + 1, valueStart, valueEnd);
+      if (bytes[next] === COMMA) continue;
+      if (bytes[next] !== CLOSE_OBJECT || skipSpace(bytes, next + 1, end) !== end) return false;
+      this.#row.start = start;
+      this.#row.end = next + 1;
+      this.#queue.skipTo(end + 1);
+      return true;
     }
   }
 
@@ -204,6 +261,7 @@ export class JsonReader implements StreamReader {
       (slot) => slot.step.name === step.name && slot.step.isQuoted === step.isQuoted,
     );
     if (known !== undefined) return known;
+    this.#known.length = 0;
     const span = { start: -1, end: -1 };
     const bytes = Buffer.from(step.name);
     const slot: Slot = { step, bytes, isAscii: isAscii(bytes), found: undefined, span };
@@ -223,23 +281,56 @@ export class JsonReader implements StreamReader {
 
   // One pass finds all members that the question needs. Returns the end of the object.
   #indexMembers(bytes: Buffer, start: number, end: number): number {
+    this.#clearSlots();
+    let member = 0;
+    return visitMembers(bytes, start, end, (nameStart, nameEnd, valueStart, valueEnd) => {
+      this.#fillSlots(member, nameStart, nameEnd, valueStart, valueEnd);
+      member += 1;
+    });
+  }
+
+  #clearSlots(): void {
     this.#isIndexed = true;
     const slots = this.#slots;
-    for (const slot of slots) {
+    for (let index = 0; index < slots.length; index += 1) {
+      const slot = slots[index]!;
       slot.found = undefined;
       slot.span.start = -1;
     }
-    return visitMembers(bytes, start, end, (nameStart, nameEnd, valueStart, valueEnd) => {
-      for (let index = 0; index < slots.length; index += 1) {
-        const slot = slots[index]!;
-        const name = matchName(slot, bytes, nameStart, nameEnd);
-        if (name === undefined) continue;
-        requireUnambiguous(slot.found, name);
-        slot.found = name;
-        slot.span.start = valueStart;
-        slot.span.end = valueEnd;
-      }
+  }
+
+  // The positions of a name include its quotes.
+  #fillSlots(
+    member: number,
+    nameStart: number,
+    nameEnd: number,
+    valueStart: number,
+    valueEnd: number,
+  ): void {
+    if (this.#slots.length === 0) return;
+    let known = this.#known[member];
+    if (known === undefined || !equalsBytes(this.#bytes, nameStart, nameEnd, known.bytes)) {
+      known = this.#matchMember(nameStart, nameEnd);
+      const isKept = member < KNOWN_MEMBERS_MAX && known.bytes.length <= KNOWN_BYTES_MAX;
+      if (isKept) this.#known[member] = known;
+    }
+    const { slots } = known;
+    for (let index = 0; index < slots.length; index += 1) {
+      const { slot, name } = slots[index]!;
+      requireUnambiguous(slot.found, name);
+      slot.found = name;
+      slot.span.start = valueStart;
+      slot.span.end = valueEnd;
+    }
+  }
+
+  #matchMember(nameStart: number, nameEnd: number): KnownMember {
+    const bytes = Buffer.from(this.#bytes.subarray(nameStart, nameEnd));
+    const slots = this.#slots.flatMap((slot) => {
+      const name = matchName(slot, bytes, 0, bytes.length);
+      return name === undefined ? [] : [{ slot, name }];
     });
+    return { bytes, slots };
   }
 }
 
