@@ -3,6 +3,7 @@ import { RE2JS } from "re2js";
 
 /** A rule over the code of a text, or over the text itself. */
 export interface GuardRule {
+  /** Compiled at its first use: workers without a guard need none of them. */
   readonly pattern: RE2JS;
   /** Probability that a text with this combination is an attack. */
   readonly weight: number;
@@ -12,10 +13,21 @@ export interface GuardRule {
 
 /** A rule over codes (`concepts.ts`); `needs` are concepts, all of which must be there. */
 export function codeRule(needs: string, pattern: string, weight: number): GuardRule {
-  return { needs: Array.from(needs), pattern: RE2JS.compile(pattern), weight };
+  return createRule(Array.from(needs), pattern, weight);
 }
 
 /** A rule over normalized texts; `needs` is a text that must be there. */
 export function textRule(needs: string, pattern: string, weight: number): GuardRule {
-  return { needs: [needs], pattern: RE2JS.compile(pattern), weight };
+  return createRule([needs], pattern, weight);
+}
+
+function createRule(needs: readonly string[], source: string, weight: number): GuardRule {
+  let compiled: RE2JS | undefined;
+  return {
+    needs,
+    weight,
+    get pattern() {
+      return (compiled ??= RE2JS.compile(source));
+    },
+  };
 }

@@ -25,6 +25,13 @@ export function scoreText(text: string): number {
   return 1 - direct * (1 - address) * (1 - order);
 }
 
+/** Compiles all rules, so that no prompt waits for that. */
+export function compileRules(): void {
+  for (const rules of [CONCEPT_RULES, MARKUP_RULES, ADDRESS_RULES, ORDER_RULES]) {
+    for (const rule of rules) void rule.pattern;
+  }
+}
+
 // The probability that is left for a harmless text.
 function leave(rules: readonly GuardRule[], text: string): number {
   let innocence = 1;
@@ -39,9 +46,9 @@ function findStrongest(rules: readonly GuardRule[], text: string): number {
   return strongest;
 }
 
-function matches({ needs, pattern }: GuardRule, text: string): boolean {
-  for (const part of needs) if (!text.includes(part)) return false;
-  return pattern.matcher(text).find();
+function matches(rule: GuardRule, text: string): boolean {
+  for (const part of rule.needs) if (!text.includes(part)) return false;
+  return rule.pattern.matcher(text).find();
 }
 
 /** Scores of texts, with those of texts that were judged before. */

@@ -2,6 +2,7 @@
 import { createEgress } from "@platform/kernel/egress";
 import { RE2JS } from "re2js";
 import { z } from "zod";
+import { compileRules } from "../../ai/guard/prompt-guard.ts";
 import type { JsonScanner } from "../../ai/shape/json-scan.ts";
 import type { AiRequest } from "../../ai/shape/read-request.ts";
 import type { ConfinedSpec, GuardSpec, TextRole } from "../../shared-state/index.ts";
@@ -30,6 +31,7 @@ export class PromptJudge {
   readonly #fetch: Fetch;
 
   constructor(spec: GuardSpec, confined: ConfinedSpec | undefined, parts: JudgeParts) {
+    compileRules();
     this.spec = spec;
     this.#roles = new Set(spec.roles);
     this.#allowed = spec.allow.map((pattern) => RE2JS.compile(pattern));
