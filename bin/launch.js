@@ -7,8 +7,6 @@ import { fileURLToPath } from "node:url";
 import { findBuilt } from "./built.js";
 
 const NODE_MAJOR_MIN = 26;
-// Lets services return memory when they are idle. Fixed at the start, because compiled modules are kept per set of flags.
-const COLLECT_FLAG = "--expose-gc";
 const NPM_CHECK_MS = 500;
 // Time to exit after the IPC channel has closed.
 const ORPHAN_EXIT_MS = 15_000;
@@ -44,10 +42,7 @@ export async function launch(script, main) {
     const program = await import(chooseForm(main));
     await program.main();
   } else {
-    const flags = wanted === "node" ? [COLLECT_FLAG] : [];
-    const start = [...flags, fileURLToPath(script)];
-    if (isRuntimeVersion(wanted)) relaunch(process.execPath, [...process.execArgv, ...start]);
-    else relaunch(findRuntime(wanted), start);
+    relaunch(findRuntime(wanted), [fileURLToPath(script)]);
   }
 }
 
@@ -70,11 +65,6 @@ function keepCompiled() {
 }
 
 function isRuntime(wanted) {
-  if (!isRuntimeVersion(wanted)) return false;
-  return wanted === "bun" || globalThis.gc !== undefined || !canReplaceItself();
-}
-
-function isRuntimeVersion(wanted) {
   if (wanted === "bun") return process.versions.bun !== undefined;
   return !process.versions.bun && Number.parseInt(process.versions.node, 10) >= NODE_MAJOR_MIN;
 }

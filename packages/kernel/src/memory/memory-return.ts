@@ -13,7 +13,8 @@ const IDLE_MS = 60_000;
 export interface MemoryReturnOptions {
   /** Share of the time since the last call in which this thread ran, 0 to 1. */
   readonly measureShare: () => number;
-  readonly collect: () => void;
+  /** Never rejects. */
+  readonly collect: () => void | Promise<void>;
   /** Called to be called back after `ms`. */
   readonly wait: (ms: number, callback: () => void) => void;
 }
@@ -43,24 +44,27 @@ export class MemoryReturn {
         return;
       }
       wait(QUIET_MS, () => {
-        if (measureShare() < QUIET_SHARE) {
-          this.#options.collect();
-          this.#isDue = false;
-          measureShare();
-        }
-        this.#check();
+        if (measureShare() < QUIET_SHARE) void this.#collect();
+        else this.#check();
       });
     });
+  }
+
+  async #collect(): Promise<void> {
+    await this.#options.collect();
+    this.#isDue = false;
+    this.#options.measureShare();
+    this.#check();
   }
 }
 
 /**
- * Returns memory of this thread for the rest of its life, if the process was started with `--expose-gc`. To enable that flag later
- * and take `gc` from a context of its own costs a service up to a third of its speed until it ends.
+ * Returns memory of this thread for the rest of its life. The collection is that of V8's inspector: the function `gc` would take
+ * a flag, with which Node rejects the compiled form of its own modules at every start, or a context of its own, which costs a
+ * service up to a third of its speed. Programs without an inspector keep their memory.
  */
 export function returnMemory(): void {
-  const { gc } = globalThis;
-  if (gc === undefined) return;
+  if (!process.features.inspector || process.versions["bun"] !== undefined) return;
   let last = performance.eventLoopUtilization();
   void new MemoryReturn({
     measureShare: () => {
@@ -69,7 +73,18 @@ export function returnMemory(): void {
       last = now;
       return utilization;
     },
-    collect: () => gc({ type: "major", execution: "sync", flavor: "last-resort" }),
+    collect,
     wait: (ms, callback) => void setTimeout(callback, ms).unref(),
   });
+}
+
+async function collect(): Promise<void> {
+  // Loaded when it is needed, which is never the case in short programs.
+  const { Session } = await import("node:inspector");
+  const session = new Session();
+  session.connect();
+  await new Promise<void>((resolve) => {
+    session.post("HeapProfiler.collectGarbage", () => resolve());
+  });
+  session.disconnect();
 }

@@ -277,9 +277,7 @@ function spawnProcess(
   main: string,
   { args, env, cwd, inherited = process.env as Record<string, string> }: Launch,
 ): ChildProcess {
-  // As in bin/launch.js: the service returns memory when it is idle.
-  const flags = process.versions["bun"] === undefined ? ["--expose-gc"] : [];
-  return spawn(process.execPath, [...flags, fileURLToPath(main), ...args], {
+  return spawn(process.execPath, [fileURLToPath(main), ...args], {
     stdio: ["ignore", "pipe", "pipe", "ipc"],
     detached: process.platform !== "win32",
     ...(cwd === undefined ? {} : { cwd }),
