@@ -72,7 +72,7 @@ export async function startGate(options: GateOptions): Promise<void> {
   showReadiness(base, traffic, access, api, remote);
   followFiles(base, traffic);
   if (remote !== undefined) await followRemote(remote, traffic, log);
-  base.automatic?.start(traffic.controller, lifecycle);
+  await base.automatic?.start(traffic.controller, lifecycle, log);
   reportListeners(listeners, base.state.globals.tls !== undefined, lifecycle);
   reportConsole(lifecycle, front);
 }

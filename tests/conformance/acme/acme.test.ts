@@ -185,10 +185,24 @@ test("a host of a new route gets a certificate", { skip }, async (context) => {
   const gate = await start(context, edge, { auto_tls_domain: [], routes });
   await waitForCertificate(gate, "one.test");
   const more = [...routes, { prefix: "/", host: "two.test", ...own }];
-  const config = { ...edge.config, auto_tls_domain: [], routes: more };
-  writeFileSync(join(edge.folder, "gate.json"), JSON.stringify(config));
-  gate.signal("SIGHUP");
+  const path = join(edge.folder, "gate.json");
+  const reload = (used: typeof routes): void => {
+    const config = { ...edge.config, auto_tls_domain: [], routes: used };
+    writeFileSync(path, JSON.stringify(config));
+    gate.signal("SIGHUP");
+  };
+  reload(more);
   await waitForCertificate(gate, "two.test");
+  const root = await edge.pebble.readRoot();
+  const serial = await readSerial(edge, "two.test", root);
+  // The certificate of a host that comes back is on disk.
+  const refused = "ERR_SSL_TLSV1_UNRECOGNIZED_NAME";
+  const waitForSerial = (wanted: string): Promise<true> =>
+    waitFor(async () => (await readSerial(edge, "two.test", root)) === wanted);
+  reload(routes);
+  await waitForSerial(refused);
+  reload(more);
+  await waitForSerial(serial);
 });
 
 test("a name is asked for once its handshake has failed", { skip }, async (context) => {

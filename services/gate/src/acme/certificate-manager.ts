@@ -83,10 +83,14 @@ export interface AutomaticName {
   is_ordering: boolean;
 }
 
+type LivingCertificate = StoredCertificate & { life: Life };
+
 interface Managed {
   readonly name: string;
   readonly isAsked: boolean;
-  stored: (StoredCertificate & { life: Life }) | undefined;
+  stored: LivingCertificate | undefined;
+  /** That of all workers: the one that clients get. */
+  installed: LivingCertificate | undefined;
   renewAtMs: number;
   /** Time of the next question about the renewal; undefined if the directory answers none. */
   checkAtMs: number | undefined;
@@ -140,11 +144,17 @@ export class CertificateManager implements Collector {
     return [...this.#stored.values()].flatMap(({ name, isAsked }) => (isAsked ? [name] : []));
   }
 
-  /** Sets the names that have certificates from now on; those of other names are not renewed, and stay on disk. */
-  setNames(names: Iterable<{ name: string; isAsked: boolean }>): void {
+  /**
+   * Sets the names that have certificates from now on; those of other names are not renewed, and stay on disk. Returns true
+   * if the workers have to use other certificates for it: {@link install} makes them.
+   */
+  setNames(names: Iterable<{ name: string; isAsked: boolean }>): boolean {
+    let isChanged = false;
     const wanted = new Map([...names].map((one) => [one.name, one]));
-    for (const [name, { work }] of this.#names) {
-      if (!wanted.has(name) && work === undefined) this.#names.delete(name);
+    for (const [name, { work, stored }] of this.#names) {
+      if (wanted.has(name) || work !== undefined) continue;
+      this.#names.delete(name);
+      isChanged ||= stored !== undefined;
     }
     for (const { name, isAsked } of wanted.values()) {
       if (this.#names.has(name)) continue;
@@ -153,6 +163,7 @@ export class CertificateManager implements Collector {
         name,
         isAsked,
         stored: undefined,
+        installed: undefined,
         renewAtMs: 0,
         checkAtMs: 0,
         retryAtMs: 0,
@@ -161,8 +172,17 @@ export class CertificateManager implements Collector {
         work: undefined,
       };
       if (stored !== undefined) this.#adopt(managed, stored);
+      isChanged ||= stored !== undefined;
       this.#names.set(name, managed);
     }
+    return isChanged;
+  }
+
+  /** Makes all workers use the stored certificates. */
+  async install(): Promise<void> {
+    const listed = [...this.#names.values()].map((managed) => [managed, managed.stored] as const);
+    await this.#options.onChanged();
+    for (const [managed, stored] of listed) managed.installed = stored;
   }
 
   /** Starts orders and renewals. */
@@ -204,11 +224,8 @@ export class CertificateManager implements Collector {
     managed.failures = 0;
     managed.retryAtMs = 0;
     managed.lastError = undefined;
-    this.#options.log.info("certificate of another gateway adopted", {
-      name,
-      not_after: new Date(managed.stored!.life.endMs).toISOString(),
-    });
-    await this.#options.onChanged();
+    await this.install();
+    this.#options.log.info("certificate of another gateway adopted", describeLife(managed));
   }
 
   /** Certificates for the listener. */
@@ -226,14 +243,14 @@ export class CertificateManager implements Collector {
     );
   }
 
-  /** All names, with the state of their certificates. */
+  /** All names, with the state of the certificates that clients get. */
   listNames(): AutomaticName[] {
-    return [...this.#names.values()].map(({ name, stored, renewAtMs, lastError, work }) => ({
+    return [...this.#names.values()].map(({ name, installed, renewAtMs, lastError, work }) => ({
       name,
-      not_after: stored === undefined ? null : new Date(stored.life.endMs).toISOString(),
+      not_after: installed === undefined ? null : new Date(installed.life.endMs).toISOString(),
       fingerprint_sha256:
-        stored === undefined ? null : new X509Certificate(stored.certPem).fingerprint256,
-      renew_at: stored === undefined ? null : new Date(renewAtMs).toISOString(),
+        installed === undefined ? null : new X509Certificate(installed.certPem).fingerprint256,
+      renew_at: installed === undefined ? null : new Date(renewAtMs).toISOString(),
       last_error: lastError ?? null,
       is_ordering: work !== undefined,
     }));
@@ -249,9 +266,9 @@ export class CertificateManager implements Collector {
 
   /** A fault, or a name without a certificate, for the readiness probe; undefined if all is well. */
   describe(): string | undefined {
-    for (const { name, stored, lastError } of this.#names.values()) {
+    for (const { name, installed, lastError } of this.#names.values()) {
       if (lastError !== undefined) return `${name}: ${lastError}`;
-      if (stored === undefined) return `${name} has no certificate yet`;
+      if (installed === undefined) return `${name} has no certificate yet`;
     }
     return undefined;
   }
@@ -382,12 +399,9 @@ export class CertificateManager implements Collector {
       managed.failures = 0;
       managed.retryAtMs = 0;
       managed.lastError = undefined;
-      log.info("certificate obtained", {
-        name,
-        not_after: new Date(managed.stored!.life.endMs).toISOString(),
-      });
       await this.#options.shared()?.publish(stored);
-      await this.#options.onChanged();
+      await this.install();
+      log.info("certificate obtained", describeLife(managed));
     } catch (error) {
       if (this.#stopping.signal.aborted) return;
       this.#noteFailure(managed, deadline.aborted ? createTimeout() : error);
@@ -460,6 +474,11 @@ export class CertificateManager implements Collector {
 
 function isCounted({ stored }: Managed): boolean {
   return stored === undefined || stored.life.endMs - stored.life.startMs >= COUNTED_LIFE_MS;
+}
+
+function describeLife({ name, stored }: Managed): { name: string; not_after: string | null } {
+  const not_after = stored === undefined ? null : new Date(stored.life.endMs).toISOString();
+  return { name, not_after };
 }
 
 function createTimeout(): AcmeError {

@@ -51,6 +51,8 @@ export class AutomaticTls {
   #controller: Controller | undefined;
   /** State whose names are set. */
   #known: GateState | undefined;
+  /** True if the workers may lack a stored certificate. */
+  #isPending = false;
 
   constructor({ config, folder, lock, log }: AutomaticTlsOptions) {
     this.#config = config;
@@ -104,14 +106,23 @@ export class AutomaticTls {
     void this.#asked?.note(name);
   }
 
-  /** Starts orders; changes reach the workers through the controller. */
-  start(controller: Controller, lifecycle: Pick<Lifecycle, "onDrain">): void {
+  /** Starts orders; changes reach the workers through the controller. Resolves when they use all stored certificates. */
+  async start(
+    controller: Controller,
+    lifecycle: Pick<Lifecycle, "onDrain">,
+    log: Logger,
+  ): Promise<void> {
     this.#controller = controller;
-    const follow = (): void => {
+    const follow = async (): Promise<void> => {
       if (controller.state !== this.#known) this.#setNames(controller.state);
+      if (!this.#isPending) return;
+      await this.manager.install();
+      this.#isPending = false;
     };
-    const names = every(NAMES_CHECK_MS, follow, () => undefined);
-    follow();
+    const names = every(NAMES_CHECK_MS, follow, (error) =>
+      log.error("cannot use stored certificates", { error: String(error) }),
+    );
+    await names.run();
     this.#shared?.start();
     this.manager.start();
     lifecycle.onDrain("automatic certificates", async () => {
@@ -159,7 +170,7 @@ export class AutomaticTls {
     this.#known = state;
     const names = listNames(this.#config, state).map((name) => ({ name, isAsked: false }));
     const others = (this.#asked?.list() ?? []).map((name) => ({ name, isAsked: true }));
-    this.manager.setNames([...others, ...names]);
+    if (this.manager.setNames([...others, ...names])) this.#isPending = true;
   }
 }
 
