@@ -56,8 +56,7 @@ export async function startGate(options: GateOptions): Promise<void> {
   const front = await startConsole({
     loaded,
     main: listeners.main,
-    isSecure: base.state.globals.tls !== undefined,
-    own: listeners.admin ?? listeners.main,
+    own: findOwnListener(base),
     socketPath: address.consolePath,
     lifecycle,
     log,
@@ -75,6 +74,13 @@ export async function startGate(options: GateOptions): Promise<void> {
   await base.automatic?.start(traffic.controller, lifecycle, log);
   reportListeners(listeners, base.state.globals.tls !== undefined, lifecycle);
   reportConsole(lifecycle, front);
+}
+
+/** The listener of the gateway's own API; a certificate of public names is of no use between programs of this machine. */
+function findOwnListener({ listeners, state }: Base) {
+  const { main, admin, local } = listeners;
+  if (admin === undefined && local !== undefined) return { ...local, isSecure: false };
+  return { ...(admin ?? main), isSecure: state.globals.tls !== undefined };
 }
 
 async function followRemote(

@@ -7,6 +7,7 @@ import { every, type RepeatingTimer } from "@platform/kernel/time";
 import type { TlsContextSpec } from "../shared-state/index.ts";
 import { AcmeClient } from "./acme-client.ts";
 import { AcmeError } from "./acme-error.ts";
+import type { CertificateFolder } from "./certificate-folder.ts";
 import type { AcmeFiles, StoredAccount, StoredCertificate } from "./acme-files.ts";
 import type { KeyType } from "./certificate-request.ts";
 import { type ChallengeType, obtainCertificate, type Proof } from "./order.ts";
@@ -42,6 +43,8 @@ export interface CertificateManagerOptions {
   lock: () => Promise<void>;
   /** Makes a proof visible to the CA; resolves with its removal. */
   publish: (proof: Proof, signal: AbortSignal) => Promise<() => Promise<void>>;
+  /** Receives the certificates for other programs; undefined if there are none. */
+  folder?: Pick<CertificateFolder, "write"> | undefined;
   /** State that is shared with other gateways; undefined if there is none. */
   shared: () => Pick<SharedCertificates, "lease" | "publish"> | undefined;
   /** Called after a change of the certificates; resolves when all workers use them. */
@@ -180,6 +183,7 @@ export class CertificateManager implements Collector {
 
   /** Makes all workers use the stored certificates. */
   async install(): Promise<void> {
+    await this.#writeFolder();
     const listed = [...this.#names.values()].map((managed) => [managed, managed.stored] as const);
     await this.#options.onChanged();
     for (const [managed, stored] of listed) managed.installed = stored;
@@ -190,7 +194,10 @@ export class CertificateManager implements Collector {
     const { log } = this.#options;
     this.#timer = every(
       TICK_MS,
-      () => this.#tick(),
+      () => {
+        this.#tick();
+        return this.#writeFolder();
+      },
       (error) => log.error("cannot plan the renewal of certificates", { error: String(error) }),
     );
     void this.#timer.run();
@@ -330,6 +337,12 @@ export class CertificateManager implements Collector {
     managed.stored = { ...stored, life };
     managed.renewAtMs = chooseByLife(life, this.#random());
     managed.checkAtMs = 0;
+  }
+
+  // Also where an earlier attempt has failed.
+  async #writeFolder(): Promise<void> {
+    const used = [...this.#names.values()].flatMap(({ stored }) => stored ?? []);
+    await this.#options.folder?.write(used);
   }
 
   #tick(): void {

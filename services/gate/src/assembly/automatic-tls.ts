@@ -6,6 +6,7 @@ import type { Logger } from "@platform/kernel/log";
 import { createSecretBox } from "@platform/kernel/secrets";
 import { every } from "@platform/kernel/time";
 import { AcmeFiles } from "../acme/acme-files.ts";
+import { CertificateFolder } from "../acme/certificate-folder.ts";
 import { AskedNames } from "../acme/asked-names.ts";
 import { type AcmeSettings, CertificateManager } from "../acme/certificate-manager.ts";
 import { ChallengeBoard, type PendingChallenges } from "../acme/challenge-board.ts";
@@ -61,12 +62,14 @@ export class AutomaticTls {
     const settings = readSettings(config);
     const dns = openDns(config, log);
     const { directoryUrl } = settings;
+    const { certificates_dir: dir } = config;
     const isEphemeral = config.ephemeral;
     this.manager = new CertificateManager({
       settings,
       files: new AcmeFiles({ folder, directoryUrl, isEphemeral, log, readNowMs: Date.now }),
       userAgent: `platform-gate/${GATE_VERSION}`,
       lock,
+      folder: dir === undefined ? undefined : new CertificateFolder({ folder: dir, log }),
       publish: (proof, signal) =>
         proof.type === "dns-01" ? dns!.add(proof, signal) : this.#publish(proof),
       shared: () => this.#shared,
@@ -174,11 +177,14 @@ export class AutomaticTls {
   }
 }
 
-/** The configured names, or the hosts of the routes. */
-function listNames({ auto_tls_domain: domains }: GateConfig, { routes }: GateState): string[] {
-  if (domains.length > 0) return domains;
-  const hosts = [...routes.values()].flatMap(({ host }) => host ?? []);
-  return [...new Set(hosts)].filter((host) => isServerName(host) && host.includes("."));
+/** The configured names, and the hosts of the routes. */
+function listNames(
+  { auto_tls_domain: domains, auto_tls_hosts: usesHosts = domains.length === 0 }: GateConfig,
+  { routes }: GateState,
+): string[] {
+  const hosts = usesHosts ? [...routes.values()].flatMap(({ host }) => host ?? []) : [];
+  const names = hosts.filter((host) => isServerName(host) && host.includes("."));
+  return [...new Set([...domains, ...names])];
 }
 
 /** Undefined without `acme_dns`. */

@@ -86,8 +86,8 @@ export async function openTraffic(
 }
 
 function describeMain({ listeners, workers, state }: Base) {
-  const { main: address, plain: plainAddress } = listeners;
-  return { address, plainAddress, workers, globals: state.globals };
+  const { main: address, plain: plainAddress, local: localAddress } = listeners;
+  return { address, plainAddress, localAddress, workers, globals: state.globals };
 }
 
 function createController(

@@ -1,5 +1,5 @@
 // Configuration keys of automatic certificates (ACME).
-import { ADDRESS_FORMS, addressSchema, key } from "@platform/kernel/config";
+import { ADDRESS_FORMS, addressSchema, isLoopbackAddress, key } from "@platform/kernel/config";
 import { z } from "zod";
 import { parseNameServer } from "./discovery-address.ts";
 import { parseTsigKey } from "./tsig-key.ts";
@@ -44,6 +44,15 @@ export const acmeKeys = {
       "Obtain and renew certificates through ACME. Enabling it accepts the terms of service of the certificate authority. Without addr the gateway then listens on :443. Read only at startup.",
     env: ["PLATFORM_GATE_AUTO_TLS", "PLATFORM_AUTO_TLS"],
   }),
+  auto_tls_hosts: key(unset(z.boolean()), {
+    description:
+      "Obtain certificates for the hosts of routes, in addition to auto_tls_domain. Read only at startup.",
+    defaultText: "true without auto_tls_domain",
+  }),
+  certificates_dir: key(unset(filePath()), {
+    description:
+      "Folder into which each certificate of auto_tls is written as NAME.pem, chain and key together, for other programs of this machine: a file is replaced as a whole, at every renewal. `*.example.org` is `_.example.org.pem`. Read only at startup.",
+  }),
   auto_tls_domain: key(unsetOr(z.array(serverName()).max(DOMAINS_MAX).default([])), {
     description: "Names that have a certificate each. Read only at startup.",
     env: ["PLATFORM_GATE_AUTO_TLS_DOMAIN", "PLATFORM_AUTO_TLS_DOMAIN"],
@@ -55,6 +64,18 @@ export const acmeKeys = {
     allowed: `an address such as ${ADDRESS_FORMS}`,
     defaultText: ":80 with auto_tls; otherwise there is none",
   }),
+  local_addr: key(
+    unset(
+      addressSchema().refine(isLoopbackAddress, {
+        error: "expected an address of the loopback interface, such as 127.0.0.1:8079",
+      }),
+    ),
+    {
+      description:
+        "Listen address for programs on this machine, without TLS: all routes and the gateway's own API, for which a certificate of a public name is of no use. Without TLS, addr serves them, and there is no such listener. Read only at startup.",
+      allowed: `an address such as "127.0.0.1:8079"`,
+    },
+  ),
   acme_directory_url: key(unsetOr(serviceUrl().default(DIRECTORY_DEFAULT)), {
     description: "Directory of the certificate authority. Read only at startup.",
     env: ["PLATFORM_GATE_ACME_DIRECTORY_URL", "PLATFORM_ACME_DIRECTORY_URL"],

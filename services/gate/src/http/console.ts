@@ -7,7 +7,7 @@ import type { Logger } from "@platform/kernel/log";
 import { loadSecretFile, parseEncryptionKeys, type LiveSecret } from "@platform/kernel/secrets";
 import { systemClock } from "@platform/kernel/time";
 import type { Tracer } from "@platform/kernel/trace";
-import { GATE_VERSION, type GateConfig } from "../config/document.ts";
+import { GATE_VERSION, type GateConfig, usesTls } from "../config/document.ts";
 import type { LoadedGate } from "../config/load.ts";
 import { getStateFolder } from "../config/state-folder.ts";
 import { CONSOLE_CLIENT_HEADER, type ConsoleSpec } from "../shared-state/index.ts";
@@ -74,10 +74,8 @@ export interface ConsoleOptions {
   loaded: LoadedGate;
   /** Address of the main listener. */
   main: { port: number };
-  /** True if the gateway's own API has TLS. */
-  isSecure: boolean;
-  /** Address of the gateway's own API. */
-  own: { host: string; port: number };
+  /** Address of the gateway's own API, and whether it has TLS. */
+  own: { host: string; port: number; isSecure: boolean };
   /** Socket of a console on the main listener. */
   socketPath: string;
   lifecycle: Pick<Lifecycle, "followSecret" | "onDrain">;
@@ -87,7 +85,7 @@ export interface ConsoleOptions {
 
 /** Starts the console; undefined without `console_addr`. */
 export async function startConsole(options: ConsoleOptions): Promise<Front | undefined> {
-  const { loaded, isSecure, own, lifecycle, log: logger, tracer } = options;
+  const { loaded, own, lifecycle, log: logger, tracer } = options;
   const { config } = loaded;
   if (config.console_addr === undefined) return undefined;
   const { auth_token: token, jwt_secret: secret, jwks_url: jwks } = config;
@@ -98,7 +96,7 @@ export async function startConsole(options: ConsoleOptions): Promise<Front | und
   });
   const front = await startFront({
     ...describePlace(config.console_addr, options),
-    targets: [{ id: "gate", url: formatOwnUrl(isSecure, own) }, ...others],
+    targets: [{ id: "gate", url: formatOwnUrl(own) }, ...others],
     known: new Map([
       ["gate", { version: GATE_VERSION, features: FEATURES, credentials: isOpen ? null : "token" }],
     ]),
@@ -144,11 +142,11 @@ function describePlace(
   address: NonNullable<GateConfig["console_addr"]>,
   { loaded: { config }, main, socketPath }: ConsoleOptions,
 ): Pick<FrontOptions, "address" | "url" | "clientHeader"> {
-  const { console_url: url, tls_cert: certificate } = config;
+  const { console_url: url } = config;
   if (address !== "shared") {
     return { address, url };
   }
-  const scheme = certificate === undefined ? "http" : "https";
+  const scheme = usesTls(config) ? "https" : "http";
   return {
     address: { path: socketPath },
     url: url ?? `${scheme}://localhost:${main.port}`,
@@ -179,7 +177,7 @@ function describeIdentity(
   return { issuer, clientId, clientSecret, scopes: SCOPES, internalUrl };
 }
 
-function formatOwnUrl(isSecure: boolean, { host, port }: ConsoleOptions["own"]): URL {
+function formatOwnUrl({ host, port, isSecure }: ConsoleOptions["own"]): URL {
   const scheme = isSecure ? "https" : "http";
   const isAny = host === "::" || host === "0.0.0.0";
   const name = isAny ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host;

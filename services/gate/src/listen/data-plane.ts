@@ -1,6 +1,13 @@
 // The data plane of one worker: applies changes, listens, and drains.
 import { lookup } from "node:dns/promises";
-import { createEngine, createServer, HexPool, type Engine, type Server } from "@platform/http1";
+import {
+  createEngine,
+  createServer,
+  HexPool,
+  type Engine,
+  type Server,
+  type ServerTls,
+} from "@platform/http1";
 import type { Revocation } from "@platform/kernel/identity";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
 import { AccessLineFormat } from "../access-log/access-line.ts";
@@ -88,6 +95,8 @@ export class DataPlane {
   #config: ActiveConfig | undefined;
   #server: Server<RequestState> | undefined;
   #plain: PlainListener | undefined;
+  /** That without TLS for programs on this machine. */
+  #local: Server<RequestState> | undefined;
   #changes: Promise<void> = Promise.resolve();
   #stagedRoutes: RouteSpec[] = [];
 
@@ -234,16 +243,16 @@ export class DataPlane {
     this.#probes.setDraining();
     await this.#changes;
     let cut = 0;
-    const server = this.#server;
-    if (server !== undefined) {
+    const servers = this.#servers;
+    if (servers.length > 0) {
       const last = setTimeout(
         () => {
-          cut = server.counts.active + server.counts.tunnels;
+          for (const { counts } of servers) cut += counts.active + counts.tunnels;
         },
         Math.max(0, deadlineMs - 1),
       );
       await Promise.all([
-        server.drain(deadlineMs, this.#config?.globals.limits.streamDrainMs),
+        ...servers.map((one) => one.drain(deadlineMs, this.#config?.globals.limits.streamDrainMs)),
         this.#plain?.drain(deadlineMs),
       ]);
       clearTimeout(last);
@@ -326,7 +335,7 @@ export class DataPlane {
     this.#steps.ai.semantic.hasVectors = globals.embedding !== undefined;
     this.#engine.outgoing.bytesMax = globals.limits.unsentBytesMax;
     this.#engine.upstreamsMax = globals.limits.upstreamsMax;
-    this.#server?.setBounds(describeBounds(globals.limits));
+    for (const server of this.#servers) server.setBounds(describeBounds(globals.limits));
     this.#plain?.setBounds(describeBounds(globals.limits));
     if (globals.otlpEndpoint === before?.otlpEndpoint) return;
     void this.#recorder.spans?.shutdown(2_000);
@@ -334,7 +343,7 @@ export class DataPlane {
   }
 
   async #listen(config: ActiveConfig): Promise<void> {
-    const { limits, tls } = config.globals;
+    const { tls } = config.globals;
     const handler = new RequestHandler({
       config,
       probes: this.#probes,
@@ -346,29 +355,20 @@ export class DataPlane {
       errorLog: new ErrorLog(this.#log.bind(this), this.#engine.now),
       onError: this.#onRequestError,
     });
-    const acceptedAt = this.#block.findCounter("connectionsAccepted");
-    const { values } = this.#block;
-    const server: Server<RequestState> = createServer<RequestState>({
-      engine: this.#engine,
-      handler: (exchange) => handler.handle(exchange),
-      createUserData: () => {
-        const state = new RequestState();
-        state.isShed = server.counts.connections >= config.globals.limits.connectionsMax;
-        values[acceptedAt] = values[acceptedAt]! + 1;
-        return state;
-      },
-      ...describeBounds(limits),
-      isProxyAddress: (address) => config.trusted.has(address),
-      ...(tls === undefined ? {} : { tls: this.#tls.describe(tls, this.#ticketKeys) }),
-      onFault: (fault) => this.#faults.note(fault),
-      onHandlerError: this.#onRequestError,
-    });
+    const create = (secured: ServerTls | undefined): Server<RequestState> =>
+      this.#createServer(config, handler, secured);
+    const server = create(tls && this.#tls.describe(tls, this.#ticketKeys));
     this.#server = server;
     this.#steps.cache.detached.handle = server.handleDetached.bind(server);
-    const { host, port, reusePort } = this.#options.init.listen;
+    const { listen, localListen } = this.#options.init;
+    const { host, port, reusePort } = listen;
     try {
       await server.listen({ host, port, reusePort });
       await this.#listenPlain(config);
+      if (localListen !== undefined) {
+        this.#local = create(undefined);
+        await this.#local.listen(localListen);
+      }
     } catch (error) {
       const { code = "", message } = error as NodeJS.ErrnoException;
       this.#options.send({ type: "listen-failed", code, message });
@@ -377,6 +377,38 @@ export class DataPlane {
     const address = server.address();
     const realPort = address !== null && "port" in address ? address.port : port;
     this.#options.send({ type: "listening", port: realPort });
+  }
+
+  #createServer(
+    config: ActiveConfig,
+    handler: RequestHandler,
+    tls: ServerTls | undefined,
+  ): Server<RequestState> {
+    const acceptedAt = this.#block.findCounter("connectionsAccepted");
+    const { values } = this.#block;
+    return createServer<RequestState>({
+      engine: this.#engine,
+      handler: (exchange) => handler.handle(exchange),
+      createUserData: () => {
+        const state = new RequestState();
+        state.isShed = this.#countConnections() >= config.globals.limits.connectionsMax;
+        values[acceptedAt] = values[acceptedAt]! + 1;
+        return state;
+      },
+      ...describeBounds(config.globals.limits),
+      isProxyAddress: (address) => config.trusted.has(address),
+      ...(tls === undefined ? {} : { tls }),
+      onFault: (fault) => this.#faults.note(fault),
+      onHandlerError: this.#onRequestError,
+    });
+  }
+
+  get #servers(): Server<RequestState>[] {
+    return [this.#server, this.#local].filter((server) => server !== undefined);
+  }
+
+  #countConnections(): number {
+    return (this.#server?.counts.connections ?? 0) + (this.#local?.counts.connections ?? 0);
   }
 
   async #listenPlain(config: ActiveConfig): Promise<void> {
@@ -405,7 +437,7 @@ export class DataPlane {
   #tick(): void {
     const block = this.#block;
     block.setCounter("heartbeatMs", readMonotonicMs());
-    block.setCounter("connectionsActive", this.#server?.counts.connections ?? 0);
+    block.setCounter("connectionsActive", this.#countConnections());
     block.setCounter("unsentBytes", this.#engine.outgoing.heldBytes);
     this.#logs.count();
     this.#budget.tick();

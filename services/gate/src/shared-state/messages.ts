@@ -25,6 +25,8 @@ export interface WorkerInit {
   };
   /** The listener for plain HTTP; absent if there is none. */
   plainListen?: WorkerInit["listen"];
+  /** The listener without TLS for programs on this machine; absent if there is none. */
+  localListen?: WorkerInit["listen"];
   /** 48 bytes that encrypt the TLS session tickets of all threads. */
   ticketKeys?: Uint8Array;
   /** Files of the AI ledger: their folder, a name of this thread that no other has had, and that of the gateway in Redis. */

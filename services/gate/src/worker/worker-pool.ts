@@ -33,7 +33,7 @@ const STEADY_MS = 30_000;
 export interface WorkerPoolOptions {
   entry: URL;
   /** Index in shared memory and listener of each thread. */
-  places: readonly Pick<WorkerInit, "workerIndex" | "listen" | "plainListen">[];
+  places: readonly Pick<WorkerInit, "workerIndex" | "listen" | "plainListen" | "localListen">[];
   shared: SharedBuffers;
   log: Logger;
   silentMs: number;

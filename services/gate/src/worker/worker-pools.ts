@@ -21,6 +21,8 @@ export interface WorkerPoolsOptions extends Omit<
     address: { host: string; port: number };
     /** Address of the listener for plain HTTP, if there is one. */
     plainAddress: { host: string; port: number } | undefined;
+    /** Address of the listener without TLS for programs on this machine, if there is one. */
+    localAddress: { host: string; port: number } | undefined;
     workers: number;
     globals: GlobalSpec;
     routes: readonly RouteSpec[];
@@ -49,14 +51,16 @@ export class WorkerPools {
       stuckMs: WORKER_STUCK_MS,
       startMs: WORKER_START_MS,
     };
-    const { workers, address, plainAddress, globals, routes } = main;
+    const { workers, address, plainAddress, localAddress, globals, routes } = main;
     const reusePort = workers > 1;
     const listen = { ...address, reusePort };
     const plain = plainAddress === undefined ? {} : { plainListen: { ...plainAddress, reusePort } };
+    const local = localAddress === undefined ? {} : { localListen: { ...localAddress, reusePort } };
     const places = Array.from({ length: workers }, (_, workerIndex) => ({
       workerIndex,
       listen,
       ...plain,
+      ...local,
     }));
     this.#main = new WorkerPool({ ...common, places }, globals, routes);
     if (admin !== undefined) {
