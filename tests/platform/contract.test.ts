@@ -330,6 +330,7 @@ async function createOtherExamples(): Promise<Record<string, Example>> {
     "runtime /api/v1/projects/{project}/databases/{database}/tables/{table}/row": {
       query: { key: "{}" },
     },
+    "tunnel /api/v1/certificates/ask": { query: { domain: "demo.localhost" } },
     "tunnel /api/v1/tunnels/{id}": ofTunnel,
     "tunnel /api/v1/tunnels/{id}/requests": ofTunnel,
     "tunnel /api/v1/tunnels/{id}/shares": ofTunnel,

@@ -8,9 +8,9 @@ export function pickSmtpCertificates(
   config: NotifyConfig,
   { certificates, metrics, log }: Service,
 ): CertificateWatch | undefined {
-  const { inbound_tls_cert: cert, inbound_tls_key: key } = config;
+  const { inbound_tls_cert: cert, inbound_tls_key: key, inbound_tls_awaited: isAwaited } = config;
   if (cert !== undefined && key !== undefined) {
-    const watch = new CertificateWatch({ pairs: [{ cert, key }], log });
+    const watch = new CertificateWatch({ pairs: [{ cert, key }], isAwaited, log });
     collectExpiry(metrics, "STARTTLS", () => watch);
     return watch;
   }

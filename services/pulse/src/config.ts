@@ -42,7 +42,8 @@ export const pulseDefinition = defineConfig({
       env: ["PLATFORM_PULSE_KAFKA_ADDR"],
     }),
     kafka_tls_addr: key(addressSchema().optional(), {
-      description: "Address for Kafka clients with TLS; requires tls_cert and tls_key.",
+      description:
+        "Address for Kafka clients with TLS; requires wire_tls_cert and wire_tls_key, or tls_cert and tls_key.",
       env: ["PLATFORM_PULSE_KAFKA_TLS_ADDR"],
       allowed: 'an address, like "127.0.0.1:9093" or ":9093"',
     }),
@@ -100,7 +101,8 @@ export const pulseDefinition = defineConfig({
       env: ["PLATFORM_PULSE_MQTT_ADDR"],
     }),
     mqtt_tls_addr: key(addressSchema().optional(), {
-      description: "Address for MQTT clients with TLS; requires tls_cert and tls_key.",
+      description:
+        "Address for MQTT clients with TLS; requires wire_tls_cert and wire_tls_key, or tls_cert and tls_key.",
       env: ["PLATFORM_PULSE_MQTT_TLS_ADDR"],
       allowed: 'an address, like "127.0.0.1:8883" or ":8883"',
     }),
@@ -237,6 +239,19 @@ export const pulseDefinition = defineConfig({
     ...createTlsKeys("pulse", "With it http_addr and stomp_addr accept TLS only.", {
       cert: ["TLS_CERT_FILE"],
       key: ["TLS_KEY_FILE"],
+    }),
+    wire_tls_cert: key(file(), {
+      description:
+        "File with the certificate chain (PEM) of kafka_tls_addr and mqtt_tls_addr, if it is another than tls_cert: http_addr and stomp_addr do not use it. A changed file is loaded within two seconds.",
+    }),
+    wire_tls_key: key(file(), {
+      description: "File with the unencrypted private key of wire_tls_cert (PEM).",
+      secret: false,
+      flag: "wire-tls-key",
+    }),
+    wire_tls_awaited: key(z.boolean().default(false), {
+      description:
+        "The files of wire_tls_cert and wire_tls_key may not exist yet, because another program obtains the certificate: until they do, handshakes fail. They may be one file, with chain and key.",
     }),
     cors_origins: key(z.array(z.string().min(1)).max(64).default([]), {
       description: "Origins whose pages may subscribe and publish from a browser.",

@@ -5,7 +5,7 @@ import { openCallers } from "./assembly/callers.ts";
 import { openHttp } from "./assembly/http.ts";
 import { openJournal } from "./assembly/journal.ts";
 import { openMessages } from "./assembly/messages.ts";
-import { checkTlsListeners, listenForWires } from "./assembly/wire-listeners.ts";
+import { listenForWires, openWireCertificates } from "./assembly/wire-listeners.ts";
 import { openWires } from "./assembly/wires.ts";
 import { PULSE_VERSION, type PulseConfig } from "./config.ts";
 
@@ -22,7 +22,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   const operatorToken = token && lifecycle.followSecret("PLATFORM_PULSE_TOKEN", token);
   const base = { name: "pulse", version: PULSE_VERSION, config, operatorToken };
   const service = openService({ ...base, log, lifecycle });
-  checkTlsListeners(config, service);
+  const wireCertificates = openWireCertificates(config, service);
   if (config.partitions_default > config.partitions_max) {
     throw new Error("partitions_default is larger than partitions_max");
   }
@@ -31,6 +31,6 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   const messages = await openMessages(config, service, journal);
   const wires = await openWires(config, service, messages, callers);
   await openHttp(config, service, messages, callers, wires);
-  await listenForWires(config, service, wires);
+  await listenForWires(config, service, wires, wireCertificates);
   service.setReady();
 }

@@ -1,15 +1,19 @@
 // Each part of the broker starts alone, on the parts below it.
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { connect as connectSecurely } from "node:tls";
 import { test, type TestContext } from "node:test";
+import { makeCertificate } from "@platform/testing/certificates";
 import { openPartsAlone } from "@platform/testing/parts";
+import { waitFor } from "@platform/testing/wait";
 import { openCallers } from "../src/assembly/callers.ts";
 import { openHttp } from "../src/assembly/http.ts";
 import { openJournal } from "../src/assembly/journal.ts";
 import { openMessages } from "../src/assembly/messages.ts";
-import { checkTlsListeners, listenForWires } from "../src/assembly/wire-listeners.ts";
+import { openWireCertificates, listenForWires } from "../src/assembly/wire-listeners.ts";
 import { openWires } from "../src/assembly/wires.ts";
 import { pulseDefinition, type PulseConfig } from "../src/config.ts";
 import { listSettings } from "./fixture/running-pulse.ts";
@@ -21,6 +25,12 @@ function openParts(t: TestContext, env: Readonly<Record<string, string>> = {}) {
     env: (folder) => listSettings(folder, env),
     operatorToken: TOKEN,
   });
+}
+
+function makeFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), "pulse-parts-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
 }
 
 test("the journal is one owner's, and its draining part closes it", async (t) => {
@@ -65,7 +75,7 @@ test("wires: the servers answer on their own ports, and none is opened without a
   const journal = await openJournal(config, service);
   const messages = await openMessages(config, service, journal);
   const wires = await openWires(config, service, messages, openCallers(config, service));
-  await listenForWires(config, service, wires);
+  await listenForWires(config, service, wires, openWireCertificates(config, service));
   assert.deepEqual(
     lifecycle.listeners.map(({ name }) => name),
     ["kafka", "mqtt", "stomp"],
@@ -78,9 +88,36 @@ test("wires: the servers answer on their own ports, and none is opened without a
   assert.match(answer, /^(?:CONNECTED|ERROR)\n/);
   const secured = openParts(t, { PLATFORM_PULSE_MQTT_TLS_ADDR: "127.0.0.1:0" });
   assert.throws(
-    () => checkTlsListeners(secured.config, secured.service),
+    () => openWireCertificates(secured.config, secured.service),
     /mqtt_tls_addr needs tls_cert and tls_key/,
   );
+});
+
+test("wires: a certificate of their own may come later, and leaves HTTP and STOMP plain", async (t) => {
+  const path = join(makeFolder(t), "later.pem");
+  const { config, service, lifecycle } = openParts(t, {
+    PLATFORM_PULSE_MQTT_TLS_ADDR: "127.0.0.1:0",
+    PLATFORM_PULSE_WIRE_TLS_CERT: path,
+    PLATFORM_PULSE_WIRE_TLS_KEY: path,
+    PLATFORM_PULSE_WIRE_TLS_AWAITED: "true",
+  });
+  const messages = await openMessages(config, service, await openJournal(config, service));
+  const wires = await openWires(config, service, messages, openCallers(config, service));
+  await listenForWires(config, service, wires, openWireCertificates(config, service));
+  const { port } = lifecycle.listeners.find(({ name }) => name === "mqtt-tls")!;
+  const readName = (): Promise<string> =>
+    new Promise((resolve) => {
+      const socket = connectSecurely({ port, host: "127.0.0.1", rejectUnauthorized: false });
+      socket.once("error", () => resolve("refused"));
+      socket.once("secureConnect", () => {
+        resolve(String(socket.getPeerCertificate().subject.CN));
+        socket.destroy();
+      });
+    });
+  assert.equal(await readName(), "refused");
+  const made = makeCertificate(makeFolder(t), "made");
+  writeFileSync(path, `${readFileSync(made.cert, "utf8")}${readFileSync(made.key, "utf8")}`);
+  await waitFor(async () => (await readName()) === "made");
 });
 
 test("HTTP: the API answers while no wire protocol listens", async (t) => {

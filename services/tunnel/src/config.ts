@@ -3,12 +3,14 @@ import { createConsoleKeys } from "@platform/console";
 import {
   createDatabaseKeys,
   addressKey,
+  addressSchema,
   createOperationKeys,
   createRestoreCommand,
   createServiceKeys,
   createTlsKeys,
   createTokenKeys,
   defineConfig,
+  isLoopbackAddress,
   key,
   networkSchema,
   readPackageVersion,
@@ -43,6 +45,8 @@ const portRange = z
     "first-last, within 1 to 65535",
   );
 
+const LOCAL_FAULT = "an address of the loopback interface";
+
 const listening = {
   addr: addressKey(":8443", {
     description: "Listen address of API, clients and public traffic.",
@@ -69,7 +73,17 @@ const listening = {
   ),
   tls_dir: key(z.string().min(1).max(4096).optional(), {
     description:
-      "Folder with certificates of custom domains: NAME.crt and NAME.key for each name. Changed, new and removed files are noticed within two seconds.",
+      "Folder with certificates by name: NAME.crt and NAME.key, or NAME.pem with both; `_.example.org` is the name of `*.example.org`. With it the listener accepts TLS only; names without a certificate get tls_cert, or without that no connection. Changed, new and removed files are noticed within two seconds.",
+  }),
+  tls_gateway: key(addressSchema().optional(), {
+    description:
+      "TLS address of a gateway that obtains certificates by itself, into tls_dir, and whose auto_tls_ask_url is /api/v1/certificates/ask of this relay: tunnels without a certificate get one.",
+    allowed: 'an address, like "127.0.0.1:443"',
+  }),
+  local_addr: key(addressSchema().refine(isLoopbackAddress, LOCAL_FAULT).optional(), {
+    description:
+      "Listen address for programs on this machine, without TLS: API, clients and tunnels. Without TLS, addr serves them, and there is no such listener.",
+    allowed: 'an address, like "127.0.0.1:8444"',
   }),
   tcp_ports: key(portRange.optional(), {
     description: "Ports of TCP tunnels, such as 20000-20999. Without it TCP tunnels are refused.",
@@ -297,5 +311,11 @@ export const tunnelDefinition = defineConfig({
 
 /** The validated configuration of the relay. */
 export type RelayConfig = ConfigOf<typeof tunnelDefinition.keys>;
+
+/** True if the listener accepts TLS only. */
+export function usesTls({ tls_cert: cert, tls_dir: folder }: RelayConfig): boolean {
+  return cert !== undefined || folder !== undefined;
+}
+
 /** The validated options of the client. */
 export type ClientOptions = ConfigOf<typeof CLIENT_OPTIONS>;

@@ -12,6 +12,7 @@ export interface TunnelAnswers {
   "POST /tunnels/{id}/replay/{reqID}": { status: "replayed"; response_status: number; latency_ms: number; request_id: string };
   "POST /tunnels/{id}/share": { id: string; url: string; expires_at: string; one_time: boolean };
   "GET /tunnels/{id}/shares": { shares: { id: string; one_time: boolean; status: "active" | "used" | "revoked"; created_at: string; expires_at: string; used_at: string | null }[] };
+  "GET /certificates/ask": { domain: string; allowed: true };
   "GET /subjects/cut-off": { subjects: { subject: string; reason: string; cut_at: string }[] };
   "PUT /subjects/{subject}/cut-off": { subject: string; reason: string; cut_at: string };
   "GET /admin/series": { figures: { name: string; unit: string; title: string }[]; values: Record<string, number | null> } | { step: number; from: number; series: { name: string; unit: string; values: (number | null)[] }[] };

@@ -1,5 +1,5 @@
 // Follows the files of certificates: a new pair is delivered once it is complete and valid, otherwise the previous one stays.
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Lifecycle } from "../lifecycle/index.ts";
@@ -16,9 +16,9 @@ import {
 
 /** Certificates that a {@link CertificateWatch} delivers. */
 export interface Certificates {
-  /** In the order of the option `pairs`. */
+  /** In the order of the option `pairs`; an awaited one that does not exist yet is left out. */
   readonly pairs: readonly CertificatePair[];
-  /** Those of the folder, by the names of their files without `.crt` and `.key`. */
+  /** Those of the folder, by the names of their files without `.crt`, `.key` and `.pem`. */
   readonly named: ReadonlyMap<string, CertificatePair>;
 }
 
@@ -27,9 +27,14 @@ export type ApplyCertificates = (certificates: Certificates) => void | Promise<v
 
 /** Options of {@link CertificateWatch}. */
 export interface CertificateWatchOptions {
-  /** Pairs that must be valid at the start. */
+  /** Pairs that must be valid at the start. Certificate and key may be in one file, with the same path. */
   pairs?: readonly CertificateFiles[];
-  /** Folder with `NAME.crt` and `NAME.key` for each name, at most 10 000. Invalid pairs are logged and left out. */
+  /** True if another program writes the files of `pairs` later: until they exist, there is no such pair. */
+  isAwaited?: boolean;
+  /**
+   * Folder with `NAME.crt` and `NAME.key` for each name, or with both in `NAME.pem`, at most 10 000. Invalid pairs are logged
+   * and left out.
+   */
   folder?: string | undefined;
   /** False for names in the folder that are ignored. Default: all are used. */
   isName?: (name: string) => boolean;
@@ -43,6 +48,8 @@ const SETTLING_CHECKS = 2;
 /** A check of a large folder is followed by a pause of this many times its duration. */
 const PAUSE_FACTOR = 4;
 const NAMES_MAX = 10_000;
+/** Mark of a file that does not exist. */
+const MISSING = "ENOENT";
 /** Files looked at in parallel. */
 const PARALLEL = 64;
 
@@ -79,7 +86,7 @@ export class CertificateWatch {
     this.#options = options;
     this.#pairs = (options.pairs ?? []).map((files) => ({
       ...createFollowed(files),
-      pair: readCertificatePair(files),
+      pair: this.#isMissing(files) ? undefined : readCertificatePair(files),
     }));
     for (const [name, files] of this.#listFolder()) {
       const followed = createFollowed(files);
@@ -101,7 +108,7 @@ export class CertificateWatch {
 
   /** Paths of the certificates of `current.pairs`. */
   get paths(): string[] {
-    return this.#pairs.map(({ files }) => files.cert);
+    return this.#pairs.flatMap(({ files, pair }) => (pair === undefined ? [] : files.cert));
   }
 
   /** The fault of one of `pairs` at the last check: its previous version is still in use. */
@@ -194,18 +201,30 @@ export class CertificateWatch {
       this.#options.log.info("certificate removed", { path: files.cert });
     }
     for (const [name, files] of listed) {
-      if (!this.#named.has(name)) this.#named.set(name, createFollowed(files));
+      const known = this.#named.get(name);
+      if (known?.files.cert === files.cert) continue;
+      // Its pair stays until the other files have been read.
+      this.#named.set(name, { ...createFollowed(files), pair: known?.pair });
     }
     return isChanged;
+  }
+
+  #isMissing({ cert, key }: CertificateFiles): boolean {
+    const isMissing = this.#options.isAwaited === true && !(existsSync(cert) && existsSync(key));
+    if (isMissing) this.#options.log.info("the certificate is awaited", { path: cert });
+    return isMissing;
   }
 
   #listFolder(): Map<string, CertificateFiles> {
     const { folder, isName, log } = this.#options;
     if (folder === undefined) return new Map();
-    const names = new Set(
-      readdirSync(folder).flatMap((file) => /^(.+)\.(?:crt|key)$/.exec(file)?.[1] ?? []),
-    );
-    const used = [...names].filter((name) => isName?.(name) ?? true).sort();
+    const found = new Map<string, string>();
+    for (const file of readdirSync(folder)) {
+      const [, name = "", end = ""] = /^(.+)\.(crt|key|pem)$/.exec(file) ?? [];
+      // A pair of files takes precedence.
+      if (name !== "" && (end !== "pem" || !found.has(name))) found.set(name, end);
+    }
+    const used = [...found.keys()].filter((name) => isName?.(name) ?? true).sort();
     if (used.length > NAMES_MAX && this.#named.size < NAMES_MAX) {
       log.warn("the folder has too many certificates; the rest is ignored", {
         path: folder,
@@ -215,7 +234,9 @@ export class CertificateWatch {
     return new Map(
       used.slice(0, NAMES_MAX).map((name) => {
         const base = join(folder, name);
-        return [name, { cert: `${base}.crt`, key: `${base}.key` }];
+        const isWhole = found.get(name) === "pem";
+        const [cert, key] = isWhole ? ["pem", "pem"] : ["crt", "key"];
+        return [name, { cert: `${base}.${cert}`, key: `${base}.${key}` }];
       }),
     );
   }
@@ -223,7 +244,10 @@ export class CertificateWatch {
   /** Loads a pair if its files have changed; true if there is a new one. */
   async #checkPair(followed: Followed, isRequested: boolean): Promise<boolean> {
     const { files } = followed;
-    const mark = (await Promise.all([readMark(files.cert), readMark(files.key)])).join(" ");
+    const marks = await Promise.all([readMark(files.cert), readMark(files.key)]);
+    const isAwaited = this.#options.isAwaited === true && followed.pair === undefined;
+    if (isAwaited && marks.includes(MISSING)) return false;
+    const mark = marks.join(" ");
     if (mark !== followed.mark) {
       followed.mark = mark;
       followed.settling = SETTLING_CHECKS;
@@ -278,7 +302,7 @@ export class CertificateWatch {
     const named = [...this.#named].flatMap(([name, { pair }]) =>
       pair === undefined ? [] : [[name, pair] as const],
     );
-    return { pairs: this.#pairs.map(({ pair }) => pair!), named: new Map(named) };
+    return { pairs: this.#pairs.flatMap(({ pair }) => pair ?? []), named: new Map(named) };
   }
 }
 

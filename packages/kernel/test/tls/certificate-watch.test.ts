@@ -6,6 +6,7 @@ import {
   copyFileSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -209,6 +210,51 @@ test(
     );
   },
 );
+
+test("an awaited pair in one file is delivered when it is there", { skip }, async (context) => {
+  const { folder, events, log } = arrange(context);
+  const path = join(folder, "later.pem");
+  const files = { cert: path, key: path };
+  const watch = new CertificateWatch({ pairs: [files], isAwaited: true, log });
+  assert.deepEqual([watch.current.pairs, watch.paths], [[], []]);
+  for (let round = 0; round < 3; round++) await watch.check(false);
+  assert.deepEqual(
+    events.map(({ level, msg }) => [level, msg]),
+    [["info", "the certificate is awaited"]],
+  );
+  const whole = ["crt", "key"].map((end) => readFileSync(join(made, `two.${end}`), "utf8"));
+  writeFileSync(path, whole.join(""));
+  await watch.check(false);
+  assert.equal(nameOf(watch.current.pairs[0]), "two");
+  assert.deepEqual(watch.paths, [path]);
+  rmSync(path);
+  await watch.check(true);
+  assert.equal(nameOf(watch.current.pairs[0]), "two", "a lost file leaves the pair");
+  assert.match(watch.fault ?? "", /no such file/);
+  writeFileSync(path, "damaged");
+  assert.throws(() => new CertificateWatch({ pairs: [files], isAwaited: true, log }), /no valid/);
+});
+
+test("a folder: a pair may be one file, beside pairs of two", { skip }, async (context) => {
+  const { folder, put, log } = arrange(context);
+  const custom = join(folder, "custom");
+  mkdirSync(custom);
+  const write = (pair: string, name: string): void => {
+    const whole = ["crt", "key"].map((end) => readFileSync(join(made, `${pair}.${end}`), "utf8"));
+    writeFileSync(join(custom, `${name}.pem`), whole.join(""));
+  };
+  write("one", "shop.example");
+  const watch = new CertificateWatch({ folder: custom, log });
+  const list = () => [...watch.current.named].map(([name, pair]) => `${name} ${nameOf(pair)}`);
+  assert.deepEqual(list(), ["shop.example one"]);
+  write("two", "shop.example");
+  put("one", "custom/other.example");
+  await watch.check(false);
+  assert.deepEqual(list().sort(), ["other.example one", "shop.example two"]);
+  put("one", "custom/shop.example");
+  await watch.check(false);
+  assert.deepEqual(list().sort(), ["other.example one", "shop.example one"]);
+});
 
 test("at the start, an invalid pair or one of two settings is an error", { skip }, (context) => {
   const { folder, files, log } = arrange(context);

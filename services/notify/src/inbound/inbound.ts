@@ -102,7 +102,9 @@ export class Inbound {
     const { inbound_port: port, inbound_host: host } = this.#options.config;
     if (port === undefined) return;
     const server = await this.#listen(host, port);
-    this.#options.certificates?.follow(lifecycle, ({ pairs: [pair] }) => server.setTls(pair!));
+    this.#options.certificates?.follow(lifecycle, ({ pairs: [pair] }) => {
+      if (pair !== undefined) server.setTls(pair);
+    });
     lifecycle.onDrain(
       "smtp",
       (drain) => server.close(Math.max(0, drain.remainingMs() - RELEASE_MS)),
@@ -140,7 +142,7 @@ export class Inbound {
       },
     });
     const tls = this.#options.certificates?.current.pairs[0];
-    if (tls === undefined) {
+    if (this.#options.certificates === undefined) {
       log.warn("inbound mail is received without TLS: inbound_tls_cert and tls_cert are not set");
     }
     return startInboundServer({

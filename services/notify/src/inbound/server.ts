@@ -45,7 +45,7 @@ export interface InboundServer {
   /** The configured address, else the address of all interfaces that is bound. */
   readonly host: string;
   port: number;
-  /** Replaces the certificate for new handshakes. */
+  /** Replaces the certificate for new handshakes; from the first one on, STARTTLS is offered. */
   setTls(tls: CertificatePair): void;
   /** Stops accepting, waits for messages in flight up to `ms`, then closes all connections. */
   close(ms: number): Promise<void>;
@@ -111,7 +111,10 @@ export async function startInboundServer(options: InboundServerOptions): Promise
   return {
     host: options.host ?? bound.address,
     port: bound.port,
-    setTls: ({ cert, key }) => server.updateSecureContext({ cert, key }),
+    setTls: ({ cert, key }) => {
+      server.updateSecureContext({ cert, key });
+      server.options.disabledCommands = ["AUTH"];
+    },
     close: async (ms) => {
       server.options.closeTimeout = Math.max(1, ms);
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));

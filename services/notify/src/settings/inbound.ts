@@ -27,6 +27,10 @@ export const inboundKeys = {
     secret: false,
     flag: "inbound-tls-key",
   }),
+  inbound_tls_awaited: key(z.boolean().default(false), {
+    description:
+      "The files of inbound_tls_cert and inbound_tls_key may not exist yet, because another program obtains the certificate: STARTTLS is offered once they do. They may be one file, with chain and key.",
+  }),
   inbound_bytes_max: key(count(1_024, 100 * MEBIBYTE, 25 * MEBIBYTE), {
     description: "Maximum size of a received message; larger ones are refused with 552.",
     unit: "bytes",

@@ -1,6 +1,6 @@
 // Bad input on the inbound port: smuggling, injected commands, limits, hostile MIME.
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
@@ -111,6 +111,31 @@ describe("STARTTLS", () => {
     await client.command("EHLO client.test");
     assert.match(await client.command(`RCPT TO:<${TO}>`), /^503 /);
     assert.match(await client.command("MAIL FROM:<a@sender.example>"), /^250 /);
+    client.close();
+  });
+
+  test("an awaited certificate: it is offered once the file is there", async () => {
+    const path = join(FOLDER, "later.pem");
+    const stage = await start({
+      inbound_tls_cert: path,
+      inbound_tls_key: path,
+      inbound_tls_awaited: true,
+    });
+    const early = await connectSmtp(stage.smtpPort);
+    await early.reply();
+    assert.doesNotMatch(await early.command("EHLO client.test"), /STARTTLS/);
+    early.close();
+    writeFileSync(path, `${readFileSync(cert, "utf8")}${readFileSync(key, "utf8")}`);
+    await waitFor(async () => {
+      const client = await openSmtp(stage.smtpPort);
+      const offer = await client.command("EHLO client.test");
+      client.close();
+      return offer.includes("STARTTLS");
+    });
+    const client = await openSmtp(stage.smtpPort);
+    assert.match(await client.command("STARTTLS"), /^220 /);
+    await client.startTls();
+    assert.match(await client.command("EHLO client.test"), /^250/);
     client.close();
   });
 

@@ -8,6 +8,7 @@ import type { RelayConfig } from "../config.ts";
 import { requireOpening } from "../identity.ts";
 import { Replayer } from "../relay/replay.ts";
 import { createThrottledGuard } from "../relay/throttled-guard.ts";
+import { createCertificateRoutes } from "../http/certificate-routes.ts";
 import { createConnectRoute } from "../http/connect-route.ts";
 import { describeConsole } from "../http/console.ts";
 import { createFigures } from "../http/figures.ts";
@@ -18,7 +19,7 @@ import { createSubjectRoutes } from "../http/subject-routes.ts";
 import { createTunnelRoutes } from "../http/tunnel-routes.ts";
 import type { Callers } from "./callers.ts";
 import type { Clients } from "./clients.ts";
-import type { Names } from "./names.ts";
+import { hasName, type Names } from "./names.ts";
 
 /** The API and its WebSockets. */
 export interface RelayApi {
@@ -72,6 +73,7 @@ export function createRelayApi(
       createConnectRoute(),
       ...createRequestRoutes({ store, capture, replayer, clock, formatUrl }),
       ...createShareRoutes({ store, links, clock, formatUrl }),
+      ...createCertificateRoutes((name) => hasName(config.domain, { store, domains }, name)),
       ...createSubjectRoutes({
         subjects,
         onCutOff: (subject, reason) => hub.dropSubject(subject, reason),

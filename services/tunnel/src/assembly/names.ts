@@ -7,6 +7,7 @@ import { migrateAll, type TunnelDatabase } from "../database/schema.ts";
 import { loadSecret } from "../database/secrets.ts";
 import { describeState } from "../database/state.ts";
 import { CustomDomains, type CustomDomainsOptions } from "../name/custom-domains.ts";
+import { classifyHost } from "../name/hosts.ts";
 import { PublicUrls } from "../name/public-urls.ts";
 import { Subjects } from "../name/subjects.ts";
 import { TunnelStore } from "../name/tunnel-store.ts";
@@ -21,6 +22,18 @@ export interface Names {
   readonly subjects: Subjects;
   readonly links: ShareLinks;
   readonly urls: PublicUrls;
+}
+
+/** True for the relay's domain, and the names of tunnels. */
+export function hasName(
+  domain: string,
+  { store, domains }: Pick<Names, "store" | "domains">,
+  name: string,
+): boolean {
+  const kind = classifyHost(name, domain);
+  if (kind.kind === "label") return store.findLabel(kind.label) !== undefined;
+  if (kind.kind === "custom") return domains.find(kind.domain) !== undefined;
+  return name === domain;
 }
 
 /** Opens the database and loads everything. Tests pass their own lookup of TXT records. */

@@ -1,6 +1,13 @@
 // The relay's port: requests to the API, connections of clients, and public requests to tunnels.
 import type { Service } from "@platform/chassis";
-import { createEngine, createServer, type Engine, type ServerTls } from "@platform/http1";
+import {
+  createEngine,
+  createServer,
+  type Engine,
+  type Server,
+  type ServerTls,
+} from "@platform/http1";
+import type { ListenAddress } from "@platform/kernel/config";
 import { explainListenError } from "@platform/kernel/lifecycle";
 import {
   type Certificates,
@@ -14,6 +21,7 @@ import { acceptStream } from "../http/streams.ts";
 import { createApiHandler } from "../http/serve-api.ts";
 import { isDomain } from "../name/hosts.ts";
 import { Access } from "../relay/access.ts";
+import { CertificateRequests } from "../relay/certificate-requests.ts";
 import { answerProblem, Connector } from "../relay/connect.ts";
 import { Forwarder } from "../relay/forwarder.ts";
 import type { Hub } from "../relay/hub.ts";
@@ -23,7 +31,7 @@ import { ShareAccess } from "../relay/share-access.ts";
 import type { RelayApi } from "./api.ts";
 import type { Callers } from "./callers.ts";
 import type { Clients } from "./clients.ts";
-import type { Names } from "./names.ts";
+import { hasName, type Names } from "./names.ts";
 
 /** Event streams and WebSockets are ended after this part of the drain. */
 const STREAMS_DRAIN_MS = 2_000;
@@ -70,7 +78,8 @@ export async function openTraffic(
     onError,
   });
   const handle = (exchange: RelayExchange): void => handler.handle(exchange);
-  return listen(config, service, { engine, hub, trusted: callers.trusted, handle, onError });
+  const { trusted: addresses } = callers;
+  return listen(config, service, { engine, hub, names, trusted: addresses, handle, onError });
 }
 
 function createConnector(
@@ -119,6 +128,7 @@ function createNote(hub: Hub): ConstructorParameters<typeof Forwarder>[0]["onFin
 interface PortParts extends Pick<Callers, "trusted"> {
   engine: Engine;
   hub: Hub;
+  names: Names;
   handle: (exchange: RelayExchange) => void;
   onError: (error: unknown) => void;
 }
@@ -126,45 +136,69 @@ interface PortParts extends Pick<Callers, "trusted"> {
 async function listen(
   config: RelayConfig,
   service: Service,
-  { engine, hub, trusted, handle, onError }: PortParts,
+  { engine, hub, names, trusted, handle, onError }: PortParts,
 ): Promise<number> {
   const { log, lifecycle } = service;
   const certificates = openCertificates(config, service);
-  const server = createServer<RequestState>({
-    engine,
-    handler: handle,
-    createUserData: () => new RequestState(),
-    limits: {
-      connectionsMax: config.connections_max,
-      ...(config.connections_per_address_max === undefined
-        ? {}
-        : { connectionsPerAddressMax: config.connections_per_address_max }),
-    },
-    isProxyAddress: (address) => trusted.has(address),
-    ...(certificates === undefined ? {} : { tls: describeTls(certificates.current) }),
-    onHandlerError: onError,
-    onFault: (fault) => log.debug("public connection failed", { ...fault }),
-  });
-  const { host: configured, port } = config.addr;
-  const place = configured === undefined ? { port } : { host: configured, port };
-  await server.listen(place).catch(async (error: unknown) => {
-    throw await explainListenError(error, config.addr, "--addr or PLATFORM_TUNNEL_ADDR");
-  });
-  certificates?.follow(lifecycle, (next) => server.setTls(describeTls(next)));
+  const noteUnknown = requestCertificates(config, service, hub, names, certificates);
+  const describe = (of: Certificates): ServerTls => describeTls(of, noteUnknown);
+  const create = (tls: ServerTls | undefined): Server<RequestState> =>
+    createServer<RequestState>({
+      engine,
+      handler: handle,
+      createUserData: () => new RequestState(),
+      limits: {
+        connectionsMax: config.connections_max,
+        ...(config.connections_per_address_max === undefined
+          ? {}
+          : { connectionsPerAddressMax: config.connections_per_address_max }),
+      },
+      isProxyAddress: (address) => trusted.has(address),
+      ...(tls === undefined ? {} : { tls }),
+      onHandlerError: onError,
+      onFault: (fault) => log.debug("public connection failed", { ...fault }),
+    });
+  const server = create(certificates && describe(certificates.current));
+  const main = await listenAt(server, config.addr, "--addr or PLATFORM_TUNNEL_ADDR");
+  certificates?.follow(lifecycle, (next) => server.setTls(describe(next)));
+  const servers = [server];
+  // Without TLS the main listener serves programs on this machine, too.
+  if (certificates !== undefined && config.local_addr !== undefined) {
+    const own = create(undefined);
+    const setting = "--local-addr or PLATFORM_TUNNEL_LOCAL_ADDR";
+    lifecycle.reportListener({
+      name: "local",
+      ...(await listenAt(own, config.local_addr, setting)),
+    });
+    servers.push(own);
+  }
   lifecycle.onDrain(
     "relay",
     async (context) => {
       hub.goAway(GoAwayCode.Draining, "the relay is restarting");
-      await server.drain(context.remainingMs(), STREAMS_DRAIN_MS);
+      const drained = servers.map((one) => one.drain(context.remainingMs(), STREAMS_DRAIN_MS));
+      await Promise.all(drained);
       await hub.drain(context.remainingMs());
     },
     "listeners",
   );
+  lifecycle.reportListener({ name: certificates === undefined ? "http" : "https", ...main });
+  return main.port;
+}
+
+async function listenAt(
+  server: Server<RequestState>,
+  address: ListenAddress,
+  setting: string,
+): Promise<{ host: string; port: number }> {
+  const { host, port } = address;
+  await server
+    .listen(host === undefined ? { port } : { host, port })
+    .catch(async (error: unknown) => {
+      throw await explainListenError(error, address, setting);
+    });
   const bound = server.address() as { host: string; port: number };
-  const host = configured ?? bound.host;
-  const name = certificates === undefined ? "http" : "https";
-  lifecycle.reportListener({ name, host, port: bound.port });
-  return bound.port;
+  return { host: host ?? bound.host, port: bound.port };
 }
 
 function openCertificates(
@@ -174,14 +208,42 @@ function openCertificates(
   const { tls_dir: folder } = config;
   if (folder === undefined) return certificates;
   const files = pickCertificateFiles(config);
-  if (files === undefined) throw new Error("tls_dir requires tls_cert and tls_key");
-  const watch = new CertificateWatch({ pairs: [files], folder, isName: isDomain, log });
+  const pairs = files === undefined ? [] : [files];
+  const watch = new CertificateWatch({ pairs, folder, isName: isDomain, log });
   collectExpiry(metrics, "domains", () => watch);
   return watch;
 }
 
+/** Has certificates obtained for tunnels without one; returns a receiver of the names of refused handshakes. */
+function requestCertificates(
+  { domain, tls_gateway: gateway }: RelayConfig,
+  { clock }: Service,
+  hub: Hub,
+  names: Names,
+  certificates: CertificateWatch | undefined,
+): ((name: string) => void) | undefined {
+  if (gateway === undefined || certificates === undefined) return undefined;
+  const isServed = (name: string): boolean => {
+    const { pairs, named } = certificates.current;
+    return pairs.length > 0 || named.has(name) || named.has(name.replace(/^[^.]*/, "_"));
+  };
+  const exists = (name: string): boolean => hasName(domain, names, name);
+  const requests = new CertificateRequests({ gateway, clock, exists, isServed });
+  hub.onServed = ({ row }) => {
+    if (row.kind === "http") requests.note(`${row.subdomain}.${domain}`);
+  };
+  return (name) => requests.note(name);
+}
+
 /** `_.example.org` is the name of the files for `*.example.org`. */
-function describeTls({ pairs: [fallback], named }: Certificates): ServerTls {
+function describeTls(
+  { pairs: [fallback], named }: Certificates,
+  onUnknownName: ((name: string) => void) | undefined,
+): ServerTls {
   const names = [...named].map(([name, pair]) => [name.replace(/^_\./, "*."), pair] as const);
-  return { fallback: fallback!, names: new Map(names) };
+  return {
+    fallback: fallback ?? null,
+    names: new Map(names),
+    ...(onUnknownName === undefined ? {} : { onUnknownName }),
+  };
 }

@@ -1,5 +1,5 @@
 // Public URLs of tunnels and of the relay.
-import type { RelayConfig } from "../config.ts";
+import { type RelayConfig, usesTls } from "../config.ts";
 
 /** Public URLs of tunnels. */
 export class PublicUrls {
@@ -13,8 +13,8 @@ export class PublicUrls {
 
   /** Of the bare domain. */
   get origin(): URL {
-    const { domain, public_url: publicUrl, tls_cert: cert } = this.#config;
-    const scheme = cert === undefined ? "http" : "https";
+    const { domain, public_url: publicUrl } = this.#config;
+    const scheme = usesTls(this.#config) ? "https" : "http";
     return new URL(publicUrl ?? `${scheme}://${domain}:${this.port}`);
   }
 

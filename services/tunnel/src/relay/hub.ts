@@ -37,6 +37,8 @@ const TCP_CONNECTIONS_MAX = 10_000;
 export class Hub {
   /** Open connections of TCP tunnels and their maximum. */
   readonly tcpConnections = { open: 0, most: TCP_CONNECTIONS_MAX };
+  /** Called when a client begins to serve a tunnel. */
+  onServed: ((tunnel: ConnectedTunnel) => void) | undefined;
   readonly #clients = new Set<HubClient>();
   readonly #served = new Map<string, Served>();
   readonly #clock: Clock;
@@ -84,6 +86,7 @@ export class Hub {
   /** A client serves a tunnel. */
   add(tunnel: ConnectedTunnel, client: HubClient): void {
     this.#served.set(tunnel.row.id, { tunnel, client });
+    this.onServed?.(tunnel);
   }
 
   /** True if the tunnel is served and `client` cannot take it over; also by `client` itself. */

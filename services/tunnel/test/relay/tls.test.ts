@@ -1,14 +1,16 @@
 // TLS of the relay: certificates by name, hot reload, encrypted clients.
 import assert from "node:assert/strict";
-import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
+import { once } from "node:events";
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { connect } from "node:tls";
+import { connect, createServer as createTlsServer } from "node:tls";
 import { makeCertificate } from "@platform/testing/certificates";
 import { waitFor } from "@platform/testing/wait";
 import { dialRelay } from "../../src/client/dial.ts";
-import { Cleanup, startLocal } from "../fixture/stage.ts";
+import { Cleanup, startLocal, startTestRelay } from "../fixture/stage.ts";
 import { makeFolder, runProgram } from "../fixture/programs.ts";
 
 const cleanup = new Cleanup();
@@ -129,4 +131,69 @@ test("a client does not connect to a relay whose certificate it cannot verify", 
     }),
     /self-signed certificate/,
   );
+});
+
+/** The code of the handshake's error. */
+async function readFault(port: number, servername: string): Promise<string> {
+  return readCertificateName(port, servername).catch((error: NodeJS.ErrnoException) =>
+    String(error.code),
+  );
+}
+
+test("without a certificate of its own, each name has that of the folder, which a gateway obtains", async () => {
+  const folder = makeFolder(cleanup);
+  const asked: string[] = [];
+  const gateway = createTlsServer({
+    SNICallback: (name, done) => {
+      asked.push(name);
+      done(new Error("no certificate yet"));
+    },
+  });
+  gateway.on("tlsClientError", () => undefined);
+  gateway.listen(0, "127.0.0.1");
+  await once(gateway, "listening");
+  cleanup.add(() => gateway.close());
+  const relay = await startTestRelay(cleanup, {
+    domain: "tunnel.test",
+    tls_dir: folder,
+    local_addr: "127.0.0.1:0",
+    tls_gateway: `127.0.0.1:${(gateway.address() as AddressInfo).port}`,
+    auth_token: "secret-token",
+  });
+  const refused = "ERR_SSL_TLSV1_UNRECOGNIZED_NAME";
+  const { port, localPort = 0 } = relay;
+  assert.equal(await readFault(port, "demo.tunnel.test"), refused);
+  const ask = async (domain: string, headers: Record<string, string> = {}): Promise<number> => {
+    const url = `http://127.0.0.1:${localPort}/api/v1/certificates/ask?domain=${domain}`;
+    const answer = await fetch(url, { headers });
+    await answer.arrayBuffer();
+    return answer.status;
+  };
+  assert.equal(await ask("demo.tunnel.test"), 404);
+  const created = await fetch(`http://127.0.0.1:${localPort}/api/v1/tunnels`, {
+    method: "POST",
+    headers: { authorization: "Bearer secret-token", "content-type": "application/json" },
+    body: JSON.stringify({ subdomain: "demo" }),
+  });
+  assert.equal(created.status, 201);
+  assert.equal(((await created.json()) as { url: string }).url, `https://demo.tunnel.test:${port}`);
+  for (const name of ["demo.tunnel.test", "tunnel.test", "DEMO.tunnel.test"]) {
+    assert.equal(await ask(name), 200, name);
+  }
+  for (const name of ["other.tunnel.test", "a.demo.tunnel.test", "example.org", "127.0.0.1"]) {
+    assert.equal(await ask(name), 404, name);
+  }
+  // Names cannot be guessed from elsewhere.
+  assert.equal(await ask("demo.tunnel.test", { "x-forwarded-for": "192.0.2.1" }), 401);
+  assert.equal(asked.length, 0, "names without a tunnel are not passed on");
+  assert.equal(await readFault(port, "demo.tunnel.test"), refused);
+  await waitFor(() => asked.includes("demo.tunnel.test"));
+  assert.equal(await readFault(port, "demo.tunnel.test"), refused);
+  assert.equal(await readFault(port, "other.tunnel.test"), refused);
+  const made = makeCertificate(makeFolder(cleanup), "made", { names: "DNS:demo.tunnel.test" });
+  const whole = `${readFileSync(made.cert, "utf8")}${readFileSync(made.key, "utf8")}`;
+  writeFileSync(join(folder, "demo.tunnel.test.pem"), whole);
+  await waitFor(async () => (await readFault(port, "demo.tunnel.test")) === "made");
+  assert.equal(await readFault(port, "other.tunnel.test"), refused);
+  assert.deepEqual(asked, ["demo.tunnel.test"], "once a minute");
 });
