@@ -60,6 +60,11 @@ const UP_KEYS = {
       placeholder: "DOMAIN",
     },
   ),
+  auto_tls: key(z.boolean().default(false), {
+    description:
+      "Obtain and renew certificates for the names of the domain through ACME (Let's Encrypt, or PLATFORM_ACME_DIRECTORY_URL), which accepts the terms of service of the authority. The gateway then listens on :443 and :80 unless other addresses are set. Mail, messaging and tunnels get certificates, too.",
+    env: ["PLATFORM_AUTO_TLS"],
+  }),
   console_url: key(z.url({ protocol: /^https?$/ }).optional(), {
     description:
       "Address at which browsers open the web console, if a proxy or a public name leads to it.",

@@ -56,7 +56,8 @@ ${trials.map(formatTrial).join("\n")}
 }
 
 function formatService(service: ServiceState): string {
-  const { label, state, url, restarts, last_failure: failure } = service;
+  const { label, state, restarts, last_failure: failure } = service;
+  const url = service.url === "" ? "" : (service.public_url ?? service.url);
   const detail =
     restarts === 0
       ? ""

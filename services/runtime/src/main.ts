@@ -25,6 +25,7 @@ export async function main(): Promise<void> {
       return (await import("./command/up.ts")).runUp({
         ...options,
         consoleUrl: options.console_url,
+        autoTls: options.auto_tls,
         acceptLoss: options.accept_loss,
         logLevel: options.log_level,
         drainTimeoutMs: options.drain_timeout_ms,

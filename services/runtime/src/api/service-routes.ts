@@ -117,14 +117,14 @@ export function createServiceRoutes(options: ServiceRoutesOptions): ApiRoute[] {
 }
 
 function toDocument(service: ServiceStatus): ServiceDocument {
-  const { name, label, status, detail, url, restarts, listeners } = service;
+  const { name, label, status, detail, restarts, listeners } = service;
   return {
     id: name,
     label,
     kind: service.project === undefined ? "platform" : "project",
     state: status,
     detail,
-    url,
+    url: service.url === "" ? "" : (service.public_url ?? service.url),
     pid: service.pid ?? null,
     started_at: service.started_at ?? null,
     restarts,

@@ -20,7 +20,7 @@ import { formatCommand, formatFolder } from "../data-folder/data-folder.ts";
 import { noteBackup } from "../data-folder/last-backup.ts";
 import { readRunning, type RunningState } from "../data-folder/running-file.ts";
 import { BACKUP_TOKEN } from "../services/backup.ts";
-import { formatListenerUrl, isReportOf, type ServiceEntry } from "../services/entry.ts";
+import { findReport, formatListenerUrl, type ServiceEntry } from "../services/entry.ts";
 import { BACKED_UP } from "../services/index.ts";
 import { STORE_FOLDER } from "../data/data-store.ts";
 import { RECORDS_FILE } from "../projects/records.ts";
@@ -133,7 +133,7 @@ function findUrl(
 ): string | undefined {
   const service = services.find(({ name }) => name === entry.name);
   if (service === undefined) return undefined;
-  const listener = service.listeners.find((report) => isReportOf(report, entry.backup!.listener));
+  const listener = findReport(service.listeners, entry.backup!.listener);
   if (service.state === "running" && listener !== undefined) return formatListenerUrl(listener);
   throw new BackupError(
     `${entry.label} is ${service.state}: see "${formatCommand(data, `logs ${entry.label}`)}"`,

@@ -58,7 +58,8 @@ function formatAge(since: string | undefined): string {
 
 function formatTable(services: readonly ServiceStatus[]): string {
   const rows = services.toReversed().map((service) => {
-    const { label, status, url, pid, started_at, restarts } = service;
+    const { label, status, pid, started_at, restarts } = service;
+    const url = service.url === "" ? "" : (service.public_url ?? service.url);
     return [
       label,
       status,

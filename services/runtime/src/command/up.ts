@@ -1,7 +1,12 @@
 // `platform up`: runs all services of this machine as supervised processes.
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { nameProgram, quoteShell, type ListenAddress } from "@platform/kernel/config";
+import {
+  formatAddress,
+  nameProgram,
+  quoteShell,
+  type ListenAddress,
+} from "@platform/kernel/config";
 import { createIdSource } from "@platform/kernel/ids";
 import {
   isSecretsAnswer,
@@ -35,8 +40,8 @@ import { removeRunning, type RunningState } from "../data-folder/running-file.ts
 import { formatIndexPage } from "../index-page.ts";
 import { formatScrapeConfig } from "../scrape-config.ts";
 import {
-  findMainListener,
-  formatListenerUrl,
+  findPublicReport,
+  formatPublicUrl,
   formatUrl,
   getAddress,
   isRunning,
@@ -82,6 +87,9 @@ import { createOutput, type Output } from "./output.ts";
 import { explainHeldPorts } from "./held-ports.ts";
 
 const TOUCH_MS = 60_000;
+const HTTPS_PORT = 443;
+const DOMAIN_MISSING =
+  "--auto-tls requires --domain: certificates are obtained for its names, which must lead to this machine";
 
 /** Options of {@link runUp}. */
 export interface UpOptions {
@@ -89,6 +97,8 @@ export interface UpOptions {
   data: string;
   /** Public domain; undefined on a machine without one. */
   domain: string | undefined;
+  /** True if the gateway obtains certificates for the domain. */
+  autoTls: boolean;
   /** True for a platform beside others: default ports that are taken are replaced by free ones. */
   alone: boolean;
   /** Address at which browsers open the console; undefined derives it. */
@@ -106,7 +116,8 @@ export interface UpOptions {
 /** Starts the services, prints the banner, supervises until the process is stopped, then exits. */
 export async function runUp(options: UpOptions): Promise<never> {
   const startedMs = systemClock.monotonicMs();
-  const { version, drainTimeoutMs, domain, consoleUrl } = options;
+  const { version, drainTimeoutMs, domain, consoleUrl, autoTls: hasAutomaticTls } = options;
+  if (hasAutomaticTls && domain === undefined) throw new Error(DOMAIN_MISSING);
   // The project is described before the platform runs, and prepared when the services that it uses do.
   const late: Late = {};
   const entries = findEntries(options.only, late);
@@ -122,7 +133,8 @@ export async function runUp(options: UpOptions): Promise<never> {
   await openPorts(entries, options, addresses);
   const folder = await openDataFolder(dataDir, { version, nowMs: systemClock.now(), lock });
   const secure = new Set<string>();
-  const shared = { dataDir, addresses, secure, domain, consoleUrl, running: entries };
+  const place = { dataDir, addresses, domain, hasAutomaticTls, consoleUrl };
+  const shared = { ...place, secure, running: entries };
   const { context, notes, store } = await createContext(shared, folder);
   notes.push(...consoleNotes, ...checkMemory(entries, options));
   const output = createOutput(options, join(dataDir, LOG_FILE));
@@ -226,10 +238,13 @@ async function supervise(lifecycle: Lifecycle, supervised: Supervised): Promise<
 // Before the data folder exists: an error must not leave one behind.
 async function openPorts(
   entries: readonly ServiceEntry[],
-  { only, alone }: UpOptions,
+  { only, alone, autoTls }: UpOptions,
   addresses: Map<string, ListenAddress>,
 ): Promise<void> {
+  const locals = entries.flatMap(({ local }) => local ?? []);
+  for (const { key } of locals) addresses.set(key, { host: "127.0.0.1", port: 0 });
   const listening = [...entries, { listeners: [RUNTIME_LISTENER] }];
+  if (autoTls) useWebPort(entries, addresses);
   // Services that are selected do not depend on the port of another platform's API.
   if (only.length > 0) await leaveDefaultPort(RUNTIME_LISTENER, addresses);
   if (alone) {
@@ -239,7 +254,17 @@ async function openPorts(
   }
   const held = await findHeldPorts(listening, addresses);
   if (held.length > 0) throw await explainHeldPorts(held);
-  await choosePorts(listening, addresses);
+  await choosePorts([...listening, { listeners: locals }], addresses);
+}
+
+// Certificate authorities look for the gateway at the ports of the web.
+function useWebPort(entries: readonly ServiceEntry[], addresses: Map<string, ListenAddress>): void {
+  const [main] = entries.find(({ name }) => name === "gate")?.listeners ?? [];
+  const address = main && addresses.get(main.key);
+  if (main === undefined || address === undefined) return;
+  if (formatAddress(address) === main.default) {
+    addresses.set(main.key, { host: undefined, port: HTTPS_PORT });
+  }
 }
 
 function openStates(lifecycle: Lifecycle, supervised: Supervised): RunningServices {
@@ -281,8 +306,8 @@ function createStarter(
     credentials.add(entry);
     return createPart(entry, context, { ...options, store }, output.log, {
       onReady: (listeners, pid) => {
-        if (findMainListener(entry, listeners)?.name === "https") secure.add(entry.name);
-        states.setReady(entry, listeners, pid);
+        if (findPublicReport(listeners, "http")?.name === "https") secure.add(entry.name);
+        states.setReady(entry, listeners, pid, formatPublicUrl(entry, context, listeners));
         onReady(entry, listeners, pid);
         if (entry.name === "gate") void late.projects?.publish();
       },
@@ -560,11 +585,10 @@ function describeService(
   listeners: readonly ListenerReport[],
   pid: number,
 ): BannerService {
-  const main = findMainListener(entry, listeners);
   return {
     name: entry.name,
     label: entry.label,
-    url: main === undefined ? "" : formatListenerUrl(main),
+    url: formatPublicUrl(entry, context, listeners),
     description: entry.describe(context, listeners),
     pid,
     listeners,

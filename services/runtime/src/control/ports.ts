@@ -15,7 +15,7 @@ const ATTEMPTS_MAX = 1_000;
  * platforms that start concurrently begin at different ports. `taken` are ports that will be listened on.
  */
 export async function choosePorts(
-  entries: readonly Pick<ServiceEntry, "listeners">[],
+  entries: readonly { listeners: readonly { key: string }[] }[],
   addresses: Map<string, ListenAddress>,
   taken: readonly number[] = [],
 ): Promise<void> {

@@ -9,8 +9,8 @@ import {
 } from "../data-folder/running-file.ts";
 import {
   findMainListener,
+  findReport,
   formatListenerUrl,
-  isReportOf,
   type ServiceEntry,
 } from "../services/entry.ts";
 import type { Failure } from "../supervisor/supervised-process.ts";
@@ -63,15 +63,20 @@ export class RunningServices {
   }
 
   /** Records that a service is ready. */
-  setReady(entry: ServiceEntry, listeners: readonly ListenerReport[], pid: number): void {
+  setReady(
+    entry: ServiceEntry,
+    listeners: readonly ListenerReport[],
+    pid: number,
+    publicUrl: string,
+  ): void {
     const main = findMainListener(entry, listeners);
     const { probes } = entry;
-    const probed =
-      probes === undefined ? undefined : listeners.find((report) => isReportOf(report, probes));
+    const probed = probes === undefined ? undefined : findReport(listeners, probes);
     this.#change(entry.name, {
       state: "running",
       pid,
       url: main === undefined ? "" : formatListenerUrl(main),
+      public_url: publicUrl,
       listeners: [...listeners],
       started_at: new Date().toISOString(),
       ...(probed === undefined ? {} : { probe_url: formatListenerUrl(probed) }),

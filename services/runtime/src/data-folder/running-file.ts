@@ -11,7 +11,10 @@ const serviceSchema = z.object({
   name: z.string(),
   label: z.string(),
   state: z.enum(["starting", "running", "restarting", "stopping", "stopped"]),
+  /** For programs of this platform. */
   url: z.string(),
+  /** For people, where it is another one: with TLS, certificates are for public names. */
+  public_url: z.string().optional(),
   pid: z.number().optional(),
   /** Base URL of its probes, if it has any. */
   probe_url: z.string().optional(),

@@ -49,8 +49,10 @@ export interface EntryContext {
   consoleUrl: string | undefined;
   /** Public domain, whose subdomains are routed to services; undefined on a machine without one. */
   domain: string | undefined;
+  /** True if the gateway obtains certificates for the domain (`--auto-tls`). */
+  hasAutomaticTls: boolean;
   credentials: Readonly<Record<string, string>>;
-  /** Names of services whose main listener uses TLS, once they are ready. */
+  /** Names of services whose listener for clients uses TLS, once they are ready. */
   secure: ReadonlySet<string>;
   /** The services of this `up`, in start order. */
   running: readonly ServiceEntry[];
@@ -64,6 +66,10 @@ export interface ServiceEntry {
   /** File URL of its main module. */
   main: string;
   listeners: readonly ListenerEntry[];
+  /** Its listener without TLS for this machine, which it opens if its first one has TLS. Its port is chosen at the start. */
+  local?: { key: string; env: string };
+  /** Address for people, if it is another than that of its first listener. */
+  findPublicUrl?: (context: EntryContext) => string | undefined;
   /** Name of the listener that serves `/readyz`. */
   probes?: string;
   /** Set if it sends its own backup, to holders of the backup token. */
@@ -108,22 +114,50 @@ export function formatListenerUrl({ name, host, port }: ListenerReport): string 
   return `${name === "https" ? "https" : "http"}://${formatLocalHost({ host, port })}`;
 }
 
-/** True if a report is about the listener of an entry: one with TLS is reported as `https`. */
-export function isReportOf(report: ListenerReport, name: string): boolean {
-  return report.name === name || (report.name === "https" && name === "http");
+/**
+ * Returns the report of an entry's listener, by the name of that. One with TLS is reported as `https`; a listener for this
+ * machine beside it is the one that others of the platform reach: certificates are for public names.
+ */
+export function findReport(
+  reports: readonly ListenerReport[],
+  name: string,
+): ListenerReport | undefined {
+  const local = name === "http" ? reports.find((report) => report.name === "local") : undefined;
+  return local ?? findPublicReport(reports, name);
+}
+
+/** Returns the report of the listener that clients reach, by the name in the entry. */
+export function findPublicReport(
+  reports: readonly ListenerReport[],
+  name: string,
+): ListenerReport | undefined {
+  return reports.find(
+    (report) => report.name === name || (report.name === "https" && name === "http"),
+  );
 }
 
 /**
- * Returns the report of the listener by which clients reach a service: the first one of its entry. Others may be open before it,
- * such as that of received mail.
+ * Returns the report of the listener by which this platform reaches a service: the first one of its entry. Others may be open
+ * before it, such as that of received mail.
  */
 export function findMainListener(
   { listeners: [main] }: ServiceEntry,
   reports: readonly ListenerReport[],
 ): ListenerReport | undefined {
-  return (
-    reports.find((report) => main !== undefined && isReportOf(report, main.name)) ?? reports[0]
-  );
+  return (main && findReport(reports, main.name)) ?? reports[0];
+}
+
+/** Returns the address of a service for people; empty if it has no listener. */
+export function formatPublicUrl(
+  entry: ServiceEntry,
+  context: EntryContext,
+  reports: readonly ListenerReport[],
+): string {
+  const chosen = entry.findPublicUrl?.(context);
+  if (chosen !== undefined) return chosen;
+  const [main] = entry.listeners;
+  const report = (main && findPublicReport(reports, main.name)) ?? reports[0];
+  return report === undefined ? "" : formatListenerUrl(report);
 }
 
 /** Returns `localhost:8080` for addresses that include the loopback interface, otherwise the address itself. */

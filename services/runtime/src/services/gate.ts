@@ -3,6 +3,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { formatAddress, parseJson } from "@platform/kernel/config";
 import { CONSOLE_SECRET } from "./auth.ts";
+import { findAutomaticDomain, obtainCertificates, wireLocalListener } from "./certificates.ts";
 import { wireConfigStore } from "./config-bucket.ts";
 import { CONSOLE_KEY, formatConsoleUrl, isConsoleShared } from "./console.ts";
 import {
@@ -20,6 +21,8 @@ import { REVOCATIONS_TOKEN, wireConsole, wireIdentity } from "./identity.ts";
 const BODY_BYTES_MAX = 1024 ** 4;
 /** Environment variable of the operator's token. */
 export const GATE_TOKEN = "PLATFORM_GATE_AUTH_TOKEN";
+
+const LOCAL = { key: "gateway_local_addr", env: "PLATFORM_GATE_LOCAL_ADDR" };
 
 /** The gateway. */
 export const gateEntry: ServiceEntry = {
@@ -43,6 +46,11 @@ export const gateEntry: ServiceEntry = {
         "Listening address of the web console. `shared`: on the gateway's listener, at the host of console_url.",
     },
   ],
+  local: LOCAL,
+  findPublicUrl: (context) => {
+    const domain = findAutomaticDomain(context);
+    return domain === undefined ? undefined : `https://${domain}${formatPort(context)}`;
+  },
   probes: "http",
   after: ["hello", "auth", "vault", "pulse", "notify", "tunnel"],
   credentials: [GATE_TOKEN],
@@ -62,14 +70,15 @@ export const gateEntry: ServiceEntry = {
       ...wireConsole(context.credentials[CONSOLE_SECRET] ?? "", context, process.env),
       ...wireIdentity("gate", context, process.env),
       ...wireConfigStore(context, process.env),
+      ...wireLocalListener(LOCAL, context),
+      ...obtainCertificates(context, getConfigPath(context), process.env),
     },
   }),
   describe: (context) =>
     `routes ${context.dataDirShown}/gate/config.json · operator token ${context.dataDirShown}/credentials.env`,
   trials(context) {
-    const address = formatLocalHost(getAddress(context, "gateway_addr"));
-    // The certificate is for a public name.
-    const host = context.secure.has("gate") ? `-k https://${address}` : address;
+    const { flag, url } = describeGateway(context);
+    const host = `${flag}${url}`;
     const source = context.credentialsShown;
     return [
       { command: `curl ${host}/hello`, meaning: "forwarded to the sample in examples/hello" },
@@ -81,6 +90,22 @@ export const gateEntry: ServiceEntry = {
     ];
   },
 };
+
+/** The gateway's address in a command of curl, and the option that it needs. */
+export function describeGateway(context: EntryContext): { flag: string; url: string } {
+  const domain = findAutomaticDomain(context);
+  if (domain !== undefined) return { flag: "", url: `https://${domain}${formatPort(context)}` };
+  const address = formatLocalHost(getAddress(context, "gateway_addr"));
+  // The certificate is for a public name.
+  return context.secure.has("gate")
+    ? { flag: "-k ", url: `https://${address}` }
+    : { flag: "", url: address };
+}
+
+function formatPort(context: EntryContext): string {
+  const { port } = getAddress(context, "gateway_addr");
+  return port === 443 ? "" : `:${port}`;
+}
 
 /** The page at `/`. */
 export function getIndexPath(context: EntryContext): string {

@@ -10,6 +10,7 @@ import {
   type EntryContext,
   type ServiceEntry,
 } from "./entry.ts";
+import { secureMail } from "./certificates.ts";
 import { REVOCATIONS_TOKEN, wireIdentity } from "./identity.ts";
 
 /** Environment variable of the operator's token. */
@@ -46,6 +47,7 @@ export const notifyEntry: ServiceEntry = {
       [NOTIFY_TOKEN]: context.credentials[NOTIFY_TOKEN] ?? "",
       ...choosePublicUrl(context, process.env),
       ...wireIdentity("notify", context, process.env),
+      ...secureMail(context, process.env),
     },
   }),
   describe: (context) => {

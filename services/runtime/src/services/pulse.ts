@@ -2,7 +2,9 @@
 import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
 import { allowBackups, BACKUP_TOKEN } from "./backup.ts";
-import { formatLocalHost, formatUrl, getAddress, type ServiceEntry } from "./entry.ts";
+import { formatLocalHost, formatUrl, getAddress, isRunning, type ServiceEntry } from "./entry.ts";
+import { describeGateway } from "./gate.ts";
+import { secureMessaging } from "./certificates.ts";
 import { chooseTenant, REVOCATIONS_TOKEN, wireIdentity } from "./identity.ts";
 import { wireOffload } from "./offload.ts";
 
@@ -63,16 +65,16 @@ export const pulseEntry: ServiceEntry = {
       [PULSE_TOKEN]: context.credentials[PULSE_TOKEN] ?? "",
       ...wireIdentity("pulse", context, process.env),
       ...wireOffload(context, process.env),
+      ...secureMessaging(context, process.env),
     },
   }),
   describe: (context) =>
     `Kafka ${formatLocalHost(getAddress(context, "messaging_kafka_addr"))} · MQTT ${formatLocalHost(getAddress(context, "messaging_mqtt_addr"))} · STOMP ${formatLocalHost(getAddress(context, "messaging_stomp_addr"))} · behind the gateway at /pulse · docs ${formatUrl(getAddress(context, "messaging_addr"))}/api/docs`,
   trials(context) {
-    const gate = context.addresses.get("gateway_addr");
-    const isBehindGate = gate !== undefined && context.running.some(({ name }) => name === "gate");
-    const address = formatLocalHost(isBehindGate ? gate : getAddress(context, "messaging_addr"));
-    const isSecure = isBehindGate && context.secure.has("gate");
-    const [flag, host] = isSecure ? ["-k ", `https://${address}`] : ["", address];
+    const isBehindGate = isRunning("gate", context);
+    const { flag, url } = isBehindGate
+      ? describeGateway(context)
+      : { flag: "", url: formatLocalHost(getAddress(context, "messaging_addr")) };
     const source = context.credentialsShown;
     const path = isBehindGate ? "/pulse/api/v1" : "/api/v1";
     // Without a tenant the operator's topics are its own: applications would not see them.
@@ -81,7 +83,7 @@ export const pulseEntry: ServiceEntry = {
     const sasl = `-X security.protocol=SASL_PLAINTEXT -X sasl.mechanism=PLAIN -X sasl.username=operator@${tenant} -X sasl.password=$${PULSE_TOKEN}`;
     return [
       {
-        command: `(. ${source}; curl -N -H "Authorization: Bearer $${PULSE_TOKEN}" ${flag}"${host}${path}/subscribe/orders?tenant=${tenant}")`,
+        command: `(. ${source}; curl -N -H "Authorization: Bearer $${PULSE_TOKEN}" ${flag}"${url}${path}/subscribe/orders?tenant=${tenant}")`,
         meaning: "subscribe to the topic orders of applications",
       },
       {

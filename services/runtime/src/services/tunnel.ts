@@ -3,7 +3,14 @@ import { formatCommand } from "../data-folder/data-folder.ts";
 import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
 import { allowBackups, BACKUP_TOKEN } from "./backup.ts";
-import { formatUrl, getAddress, type ServiceEntry } from "./entry.ts";
+import { formatUrl, getAddress, type EntryContext, type ServiceEntry } from "./entry.ts";
+import {
+  findAutomaticDomain,
+  prepareCertificates,
+  secureTunnels,
+  TUNNEL_LOCAL_KEY,
+  wireLocalListener,
+} from "./certificates.ts";
 import { REVOCATIONS_TOKEN, wireIdentity } from "./identity.ts";
 
 /** Environment variable of the operator's token; clients need it as well. */
@@ -12,12 +19,21 @@ export const TUNNEL_TOKEN = "PLATFORM_TUNNEL_AUTH_TOKEN";
 /** File URL of the tunnel's main module. */
 export const TUNNEL_MAIN = import.meta.resolve("@platform/tunnel/main");
 
+const LOCAL = { key: TUNNEL_LOCAL_KEY, env: "PLATFORM_TUNNEL_LOCAL_ADDR" };
+
 /** The tunnel's relay. */
 export const tunnelEntry: ServiceEntry = {
   name: "tunnel",
   label: "tunnel",
   main: TUNNEL_MAIN,
+  local: LOCAL,
+  findPublicUrl: (context) => {
+    const domain = findAutomaticDomain(context);
+    const { port } = getAddress(context, "tunnel_addr");
+    return domain === undefined ? undefined : `https://tunnel.${domain}:${port}`;
+  },
   probes: "http",
+  prepare: prepareCertificates,
   backup: { listener: "http" },
   after: ["auth"],
   listeners: [
@@ -46,19 +62,28 @@ export const tunnelEntry: ServiceEntry = {
       // Without a role, users of identity may not publish services of this machine.
       PLATFORM_TUNNEL_OPEN_SCOPE: process.env["PLATFORM_TUNNEL_OPEN_SCOPE"] || "tunnel:open",
       ...wireIdentity("tunnel", context, process.env),
+      ...wireLocalListener(LOCAL, context),
+      ...secureTunnels(context, process.env),
     },
   }),
   describe: (context) => {
-    const url = formatUrl(getAddress(context, "tunnel_addr"));
-    return `tunnels at http://NAME.localhost:${getAddress(context, "tunnel_addr").port} · docs ${url}/api/docs`;
+    const isAutomatic = findAutomaticDomain(context) !== undefined;
+    const url = formatUrl(getAddress(context, isAutomatic ? TUNNEL_LOCAL_KEY : "tunnel_addr"));
+    return `tunnels at ${formatTunnelUrl("NAME", context)} · docs ${url}/api/docs`;
   },
   trials: (context) => {
-    const { port } = getAddress(context, "tunnel_addr");
     return [
       {
         command: formatCommand(context.dataDir, "share 3000 --subdomain demo"),
-        meaning: `your local port 3000 at http://demo.localhost:${port}`,
+        meaning: `your local port 3000 at ${formatTunnelUrl("demo", context)}`,
       },
     ];
   },
 };
+
+function formatTunnelUrl(name: string, context: EntryContext): string {
+  const domain = findAutomaticDomain(context);
+  const { port } = getAddress(context, "tunnel_addr");
+  if (domain !== undefined) return `https://${name}.tunnel.${domain}:${port}`;
+  return `http://${name}.localhost:${port}`;
+}

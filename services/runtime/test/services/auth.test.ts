@@ -13,6 +13,7 @@ test("identity trusts client addresses from the local gateway's address alone, a
     addresses: new Map([["identity_addr", { host, port: 8086 }]]),
     consoleUrl: undefined,
     domain: undefined,
+    hasAutomaticTls: false,
     credentials: {},
     secure: new Set(),
     running,

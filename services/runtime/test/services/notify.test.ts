@@ -18,6 +18,7 @@ function publicUrlOf(settings: Partial<EntryContext>): string | undefined {
     ]),
     consoleUrl: undefined,
     domain: undefined,
+    hasAutomaticTls: false,
     credentials: {},
     secure: new Set(),
     running: [gateEntry, notifyEntry],
