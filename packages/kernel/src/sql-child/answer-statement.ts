@@ -12,7 +12,7 @@ export interface ServiceLink {
   send(response: ChildResponse): void;
   /** The next rows of the table that was requested with `fill`; `undefined` after the last ones. */
   receive(): Promise<readonly (readonly SqlValue[])[] | undefined>;
-  /** True if the process keeps so much memory that it should end. */
+  /** True if the process should end: it keeps much memory, or gives way to all other work. */
   isSpent(): boolean;
 }
 

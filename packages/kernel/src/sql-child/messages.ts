@@ -35,8 +35,9 @@ export type ChildRequest =
   | Ask
   | { readonly type: "rows"; readonly rows: readonly (readonly SqlValue[])[] | undefined };
 
-/** From the child; `isSpent` if it keeps so much memory that it should end. `next` requests rows of the table that was named last. */
+/** From the child: `begun` when the time of the question begins; `isSpent` if it keeps so much memory, or has so low a priority, that it should end. `next` requests rows of the table that was named last. */
 export type ChildResponse =
+  | { readonly type: "begun" }
   | { readonly type: "fill"; readonly table: string }
   | { readonly type: "next" }
   | { readonly type: "rows"; readonly rows: SqlAnswer["rows"] }

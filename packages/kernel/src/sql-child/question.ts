@@ -15,7 +15,7 @@ export interface SqlLimits {
   readonly rows: number;
   /** Size of the values of the answer. */
   readonly bytes: number;
-  /** From the start on the child to the last row, with the time in which tables are filled. */
+  /** From the start of the statement to the last row, with the time in which tables are filled; a child's own start is not part of it. */
   readonly timeMs: number;
   /** Memory of the statement and its answer, in addition to 72 MiB or more of the process. Checked 40 times a second. */
   readonly memoryBytes: number;

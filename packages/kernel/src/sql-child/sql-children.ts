@@ -18,6 +18,8 @@ import type {
 } from "./question.ts";
 import { SqlError } from "./sql-error.ts";
 
+/** Time for the start of a child, which takes long on a machine that is busy with other work. */
+const START_MS = 60_000;
 /** Heap of a child: the rows of an answer that have not been sent, and the program. */
 const HEAP_MIB = 96;
 /** Default time after which an idle child ends: each takes about 50 MB. */
@@ -51,8 +53,8 @@ interface IdleChild {
 }
 
 /**
- * Answers questions in SQL with child processes, which start with the first question. They run at the lowest priority and have
- * none of the variables of this process.
+ * Answers questions in SQL with child processes, which start with the first question. They have the lowest priority after a
+ * quarter of a second of the processor, and none of the variables of this process.
  */
 export class SqlChildren {
   readonly #options: SqlChildrenOptions;
@@ -214,7 +216,8 @@ class RunningStatement {
   readonly answer: Promise<SqlAnswer>;
   readonly #child: ChildProcess;
   readonly #question: SqlQuestion;
-  readonly #timer: NodeJS.Timeout;
+  readonly #timeMs: number;
+  #timer: NodeJS.Timeout;
   readonly #resolve: (answer: SqlAnswer) => void;
   readonly #reject: (error: unknown) => void;
   readonly #rows: SqlAnswer["rows"][number][] = [];
@@ -237,10 +240,11 @@ class RunningStatement {
     child.on("message", (response: ChildResponse) => this.#receive(response));
     child.once("error", (error) => this.fail(new SqlError("failed", error.message), "failed"));
     child.once("exit", (code, signal) => this.#onExit(code, signal));
-    const message = `The statement has run for more than ${limits.timeMs / 1_000} s.`;
+    this.#timeMs = limits.timeMs;
     this.#timer = setTimeout(() => {
-      this.fail(new SqlError("limit", message, { limit: "time" }), "killed");
-    }, limits.timeMs);
+      const message = `The process of the statement has not started in ${START_MS / 1_000} s.`;
+      this.fail(new SqlError("failed", message), "failed");
+    }, START_MS);
     this.#send(outline(question, limits));
   }
 
@@ -249,6 +253,14 @@ class RunningStatement {
     if (this.#hasEnded) return;
     this.#finish(outcome);
     this.#reject(error);
+  }
+
+  #limitTime(): void {
+    const message = `The statement has run for more than ${this.#timeMs / 1_000} s.`;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.fail(new SqlError("limit", message, { limit: "time" }), "killed");
+    }, this.#timeMs);
   }
 
   #finish(outcome: SqlOutcome): void {
@@ -266,6 +278,9 @@ class RunningStatement {
   #receive(response: ChildResponse): void {
     if (this.#hasEnded) return;
     switch (response.type) {
+      case "begun":
+        this.#limitTime();
+        return;
       case "fill":
         this.#closeTable();
         this.#table = openTable(this.#findTable(response.table));

@@ -1,14 +1,14 @@
-// The child process that answers questions, one at a time, at the lowest priority. It ends with the service that started it.
+// The child process that answers questions, one at a time. It ends with the service that started it.
 import { once } from "node:events";
-import { constants as osConstants, setPriority } from "node:os";
 import { Worker } from "node:worker_threads";
 import { answerStatement, type ServiceLink } from "./answer-statement.ts";
-import type { GuardData } from "./child-guard-thread.ts";
+import type { GuardData, GuardedQuestion } from "./child-guard-thread.ts";
 import type { Ask, ChildRequest } from "./messages.ts";
 
-setPriority(osConstants.priority.PRIORITY_LOW);
+const isLow = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
+const low = new Int32Array(isLow);
 const guard = new Worker(new URL("./child-guard-thread.ts", import.meta.url), {
-  workerData: { parent: process.ppid } satisfies GuardData,
+  workerData: { parent: process.ppid, isLow } satisfies GuardData,
   resourceLimits: { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 1 },
 });
 guard.unref();
@@ -29,8 +29,8 @@ const link: ServiceLink = {
     new Promise((resolve) => {
       onRows = resolve;
     }),
-  // Freed memory does not always go back to the system.
-  isSpent: () => process.memoryUsage.rss() > (idleBytes + bytesMax) / 2,
+  // Freed memory does not always go back to the system, and only the administrator raises a priority again.
+  isSpent: () => low[0] !== 0 || process.memoryUsage.rss() > (idleBytes + bytesMax) / 2,
 };
 
 // No statement runs without its guard, and the memory that loading the guard takes is not that of a statement.
@@ -44,6 +44,7 @@ process.on("message", (request: ChildRequest) => {
 async function answer(request: Ask): Promise<void> {
   if (idleBytes === 0) idleBytes = Math.max(process.memoryUsage.rss(), PROCESS_BYTES);
   bytesMax = idleBytes + request.limits.memoryBytes;
-  guard.postMessage(bytesMax);
+  guard.postMessage({ bytesMax } satisfies GuardedQuestion);
+  link.send({ type: "begun" });
   await answerStatement(request, link);
 }

@@ -20,6 +20,7 @@ const NUMBERS: SqlDatabase = {
     },
   ],
 };
+const LOWEST = "19";
 /** Work for years. */
 const ENDLESS =
   "select count(*) from n a, n b, n c, n d, n e where a.x + b.x + c.x + d.x + e.x = -1";
@@ -30,6 +31,10 @@ function listChildren(pid: number): number[] {
     .filter((name) => /^\d+$/.test(name))
     .filter((name) => readStatus(name)?.includes(`\nPPid:\t${pid}\n`))
     .map(Number);
+}
+
+function readChildPriority(pid: number): string {
+  return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]!.split(" ")[16]!;
 }
 
 function readStatus(pid: string): string | undefined {
@@ -111,15 +116,31 @@ test("a question whose author leaves ends its child", async (t) => {
   assert.deepEqual(outcomes, ["aborted"]);
 });
 
-test("children have no secrets, the lowest priority, and end when they are idle", async (t) => {
+test("a statement that takes long gives way to all other work, and the next one does not", async (t) => {
+  const { ask } = createRig(t, { limits: { timeMs: 60_000 } });
+  await ask(NONE, "select 1");
+  const readPriority = (): string => readChildPriority(listChildren(process.pid)[0]!);
+  const usual = readPriority();
+  assert.notEqual(usual, LOWEST);
+  const controller = new AbortController();
+  const running = ask(NUMBERS, ENDLESS, { signal: controller.signal });
+  running.catch(() => undefined);
+  await waitFor(() => readPriority() === LOWEST);
+  controller.abort(new Error("gone"));
+  await assert.rejects(running, { message: "gone" });
+  const long = `with recursive r(x) as (select 1 union all select x + 1 from r where x < 5000000) select count(*) from n, r where n.x = 0`;
+  await ask(NUMBERS, long).catch(() => undefined);
+  await ask(NONE, "select 1");
+  assert.equal(readPriority(), usual);
+});
+
+test("children have no secrets, and end when they are idle", async (t) => {
   process.env["SQL_CHILD_SECRET"] = "hunter2";
   t.after(() => delete process.env["SQL_CHILD_SECRET"]);
   const { ask, pool } = createRig(t, { idleMs: 300 });
   await ask(NONE, "select 1");
   const [child] = listChildren(process.pid);
   assert.doesNotMatch(readFileSync(`/proc/${child}/environ`, "utf8"), /hunter2/);
-  const priority = readFileSync(`/proc/${child}/stat`, "utf8").split(") ")[1]!.split(" ")[16];
-  assert.equal(priority, "19");
   await waitFor(() => listChildren(process.pid).length === 0);
   assert.equal(pool.children, 0);
 });
