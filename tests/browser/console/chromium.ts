@@ -162,20 +162,43 @@ export async function listSections(console: ConsolePage): Promise<string[]> {
 /** The themes differ only in colours: the dark one is checked for its contrast alone. */
 const DARK_RULES = ["color-contrast"];
 
+/** What `EXAMINE` reads. */
+interface Examined {
+  isWider: boolean;
+  hasRun: boolean;
+  elements: number;
+  isDark: boolean;
+}
+
+/**
+ * Reads what each page must not show. Colours in transition have no contrast to measure: from the first check on a document
+ * has no transitions, also of what changes while it is measured.
+ */
+const EXAMINE = `(() => {
+  if (globalThis.stillSheet === undefined) {
+    globalThis.stillSheet = new CSSStyleSheet();
+    globalThis.stillSheet.replaceSync("*, ::before, ::after { transition: none !important }");
+    document.adoptedStyleSheets = [...document.adoptedStyleSheets, globalThis.stillSheet];
+  }
+  const moving = document.getAnimations()
+    .filter((one) => one.effect.getComputedTiming().endTime !== Infinity)
+    .map((one) => one.finished);
+  return Promise.allSettled(moving).then(() => ({
+    isWider: document.documentElement.scrollWidth > innerWidth,
+    hasRun: globalThis.ran !== undefined,
+    elements: document.querySelectorAll("img[src='x']").length,
+    isDark: matchMedia("(prefers-color-scheme: dark)").matches,
+  }));
+})()`;
+
 /** Asserts that the page is accessible, within its window, without policy reports, and that no text of users ran. */
 export async function checkPage({ page, reports }: ConsolePage, what: string): Promise<void> {
   assert.deepEqual(reports, [], `${what}: reports`);
-  const isWider = await page.evaluate("document.documentElement.scrollWidth > innerWidth");
-  assert.equal(isWider, false, `${what}: wider than its window`);
-  assert.equal(await page.evaluate("globalThis.ran"), undefined, `${what}: a script of a user ran`);
-  const elements = await page.locator("img[src='x']").count();
-  assert.equal(elements, 0, `${what}: a text of a user became an element`);
-  // Colours in transition have no contrast to measure.
-  await page.evaluate(
-    "Promise.allSettled(document.getAnimations().filter((one) => one.effect.getComputedTiming().endTime !== Infinity).map((one) => one.finished)).then(() => undefined)",
-  );
-  const isDark = await page.evaluate('matchMedia("(prefers-color-scheme: dark)").matches');
-  const violations = await findViolations(page, isDark === true ? DARK_RULES : undefined);
+  const seen = (await page.evaluate(EXAMINE)) as Examined;
+  assert.equal(seen.isWider, false, `${what}: wider than its window`);
+  assert.equal(seen.hasRun, false, `${what}: a script of a user ran`);
+  assert.equal(seen.elements, 0, `${what}: a text of a user became an element`);
+  const violations = await findViolations(page, seen.isDark ? DARK_RULES : undefined);
   assert.deepEqual(violations, [], `${what}: accessibility`);
 }
 

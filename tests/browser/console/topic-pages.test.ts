@@ -480,7 +480,7 @@ for (const look of LOOKS) {
       await goTo(console, path);
       // The check colours its button.
       if (path.endsWith("/schema")) {
-        await page.locator("main button.pri:enabled").waitFor({ state: "attached" });
+        await page.locator("main button.pri:not([aria-disabled])").waitFor({ state: "attached" });
       }
       await checkPage(console, `${path} ${look.name}`);
       await takePicture(console, `topic-${path.split("/").at(-1)}-${look.width}`);

@@ -13,7 +13,7 @@ export type Budget = Answer<"gate", "GET /admin/ai-billing">["budgets"][number];
 export function BudgetDialog(props: {
   budget: Budget | undefined;
   onClose: () => void;
-  onSaved: () => void;
+  onSaved: () => Promise<void>;
 }) {
   const { budget } = props;
   const [tenant, setTenant] = useState(budget?.tenant_id ?? "");
@@ -31,7 +31,7 @@ export function BudgetDialog(props: {
           max_tokens_per_minute: toLimit(tokens),
         };
         await callService("gate", "/admin/ai-billing", { method: "POST", json });
-        props.onSaved();
+        await props.onSaved();
       }}
     >
       <TextField label={t("Tenant")} name="tenant_id" value={tenant} onInput={setTenant} required />

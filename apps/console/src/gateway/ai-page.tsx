@@ -81,7 +81,7 @@ export function AiPage() {
         <Loading of={costs}>{(found) => <ModelRoutes items={found.routes} />}</Loading>
       </Section>
       <Guards />
-      <Dialogs open={open} onClose={close} onChanged={() => void billing.reload()} />
+      <Dialogs open={open} onClose={close} onChanged={() => billing.reload()} />
     </Split>
   );
 }
@@ -114,7 +114,7 @@ function findFirstDay(range: (typeof RANGES)[number]): string | undefined {
   return new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10);
 }
 
-function Dialogs(props: { open: Open; onClose: () => void; onChanged: () => void }) {
+function Dialogs(props: { open: Open; onClose: () => void; onChanged: () => Promise<void> }) {
   const { open, onClose, onChanged } = props;
   if (open === undefined) return null;
   const { kind, budget } = open;
@@ -131,7 +131,7 @@ function Dialogs(props: { open: Open; onClose: () => void; onChanged: () => void
       onSubmit={async () => {
         const path = withQuery("/admin/ai-billing", { tenant_id: tenant });
         await callService("gate", path, { method: "DELETE" });
-        onChanged();
+        await onChanged();
       }}
     >
       <p>{t("Its requests are no longer limited. What it has spent stays counted.")}</p>

@@ -150,7 +150,7 @@ export function ClientsPage() {
       </Loading>
       {open === "create" && <NewClient onClose={close} onCreated={() => void loaded.reload()} />}
       {open === "edit" && client !== undefined && (
-        <EditClient client={client} onClose={close} onSaved={() => void loaded.reload()} />
+        <EditClient client={client} onClose={close} onSaved={() => loaded.reload()} />
       )}
       {open === "secret" && client !== undefined && (
         <ConfirmDialog
@@ -232,7 +232,7 @@ export function NewClient(props: { onClose: () => void; onCreated?: () => void }
 interface EditProps {
   client: Client;
   onClose: () => void;
-  onSaved: () => void;
+  onSaved: () => Promise<void>;
 }
 
 function EditClient(props: EditProps) {
@@ -268,7 +268,7 @@ function ClientForm(props: EditProps & { etag: string | undefined }) {
         const path = `/auth/clients/${segment(client.client_id)}`;
         const headers = onlyIf(props.etag);
         await callService("auth", path, { method: "PATCH", json, headers });
-        props.onSaved();
+        await props.onSaved();
       }}
     >
       <TextField label={t("Name")} value={name} onInput={setName} />

@@ -114,7 +114,7 @@ export function GroupsPage() {
         )}
       </Loading>
       {isCreating && (
-        <NewGroup onClose={() => setCreating(false)} onCreated={() => void loaded.reload()} />
+        <NewGroup onClose={() => setCreating(false)} onCreated={() => loaded.reload()} />
       )}
     </Split>
   );
@@ -192,10 +192,10 @@ function GroupPane({ group, onDeleted }: { group: Group; onDeleted: () => void }
         </Loading>
       </Section>
       {open === "roles" && (
-        <EditRoles path={rolesPath} onClose={close} onSaved={() => void roles.reload()} />
+        <EditRoles path={rolesPath} onClose={close} onSaved={() => roles.reload()} />
       )}
       {open === "member" && (
-        <AddMember path={path} onClose={close} onAdded={() => void members.reload()} />
+        <AddMember path={path} onClose={close} onAdded={() => members.reload()} />
       )}
       {open === "delete" && (
         <ConfirmDialog
@@ -223,7 +223,7 @@ function GroupPane({ group, onDeleted }: { group: Group; onDeleted: () => void }
   );
 }
 
-function NewGroup(props: { onClose: () => void; onCreated: () => void }) {
+function NewGroup(props: { onClose: () => void; onCreated: () => Promise<void> }) {
   const [name, setName] = useState("");
   return (
     <FormDialog
@@ -235,7 +235,7 @@ function NewGroup(props: { onClose: () => void; onCreated: () => void }) {
           method: "POST",
           json: { name },
         });
-        props.onCreated();
+        await props.onCreated();
         setQuery({ sel: group.id });
       }}
     >
@@ -244,7 +244,7 @@ function NewGroup(props: { onClose: () => void; onCreated: () => void }) {
   );
 }
 
-function AddMember(props: { path: string; onClose: () => void; onAdded: () => void }) {
+function AddMember(props: { path: string; onClose: () => void; onAdded: () => Promise<void> }) {
   const [username, setUsername] = useState("");
   return (
     <FormDialog
@@ -261,7 +261,7 @@ function AddMember(props: { path: string; onClose: () => void; onAdded: () => vo
         if (found === undefined) throw new Error(t("There is no user with this username."));
         const member = `${props.path}/members/${segment(found.id)}`;
         await callService("auth", member, { method: "PUT" });
-        props.onAdded();
+        await props.onAdded();
       }}
     >
       <TextField label={t("Username")} value={username} onInput={setUsername} required />

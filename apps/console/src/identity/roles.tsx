@@ -47,7 +47,7 @@ export function RolesPage() {
             key={role.name}
             role={role}
             onDelete={() => setOpen("delete")}
-            onSaved={() => void loaded.reload()}
+            onSaved={() => loaded.reload()}
           />
         )
       }
@@ -91,7 +91,7 @@ export function RolesPage() {
           />
         )}
       </Loading>
-      {open === "create" && <CreateRole onClose={close} onSaved={() => void loaded.reload()} />}
+      {open === "create" && <CreateRole onClose={close} onSaved={() => loaded.reload()} />}
       {open === "delete" && role !== undefined && (
         <ConfirmDialog
           title={t("Delete {name}", { name: role.name })}
@@ -115,7 +115,7 @@ export function RolesPage() {
   );
 }
 
-function RolePane(props: { role: Role; onDelete: () => void; onSaved: () => void }) {
+function RolePane(props: { role: Role; onDelete: () => void; onSaved: () => Promise<void> }) {
   const { role } = props;
   const path = `/rbac/roles/${segment(role.name)}`;
   const loaded = useLoad(`role ${role.name}`, (signal) =>
@@ -143,7 +143,7 @@ function RolePane(props: { role: Role; onDelete: () => void; onSaved: () => void
     setText(undefined);
     setConflict(undefined);
     say(t("Saved."));
-    props.onSaved();
+    await props.onSaved();
     await loaded.reload();
   };
   const isRead = loaded.data.value !== undefined;
@@ -176,7 +176,7 @@ function RolePane(props: { role: Role; onDelete: () => void; onSaved: () => void
   );
 }
 
-function CreateRole(props: { onClose: () => void; onSaved: () => void }) {
+function CreateRole(props: { onClose: () => void; onSaved: () => Promise<void> }) {
   const [name, setName] = useState("");
   const [permissions, setPermissions] = useState("");
   return (
@@ -187,7 +187,7 @@ function CreateRole(props: { onClose: () => void; onSaved: () => void }) {
       onSubmit={async () => {
         const json = { name, permissions: permissions.split(/\s+/).filter((one) => one !== "") };
         await callService("auth", "/rbac/roles", { method: "POST", json });
-        props.onSaved();
+        await props.onSaved();
       }}
     >
       <TextField label={t("Name")} value={name} onInput={setName} isMono required />

@@ -14,7 +14,7 @@ interface RolesProps {
   /** Path of the roles of a user or a group. */
   path: string;
   onClose: () => void;
-  onSaved: () => void;
+  onSaved: () => Promise<void>;
 }
 
 /** Chooses the roles of a user or a group. */
@@ -44,7 +44,7 @@ function RolesForm(props: RolesProps & { roles: readonly string[]; etag: string 
         const json = { roles: [...chosen] };
         const headers = onlyIf(props.etag);
         await callService("auth", props.path, { method: "PUT", json, headers });
-        props.onSaved();
+        await props.onSaved();
       }}
     >
       <Loading of={all}>
@@ -70,7 +70,7 @@ function RolesForm(props: RolesProps & { roles: readonly string[]; etag: string 
 }
 
 /** Creates a user. */
-export function CreateUser(props: { onClose: () => void; onCreated: () => void }) {
+export function CreateUser(props: { onClose: () => void; onCreated: () => Promise<void> }) {
   const [username, setUsername] = useState("");
   const [email, setEmail] = useState("");
   const [password, setPassword] = useState("");
@@ -86,7 +86,7 @@ export function CreateUser(props: { onClose: () => void; onCreated: () => void }
           ...(password === "" ? {} : { password }),
         };
         await callService("auth", "/users", { method: "POST", json });
-        props.onCreated();
+        await props.onCreated();
         say(t("{name} was created.", { name: username }));
       }}
     >

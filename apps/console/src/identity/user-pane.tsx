@@ -143,7 +143,7 @@ export function UserPane({ id, onChanged }: { id: string; onChanged: () => void 
             <EditRoles
               path={`/rbac/users/${segment(id)}/roles`}
               onClose={close}
-              onSaved={() => void roles.reload()}
+              onSaved={() => roles.reload()}
             />
           )}
           {open === "delete" && (

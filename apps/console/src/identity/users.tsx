@@ -138,7 +138,7 @@ export function UsersPage() {
         )}
       </Loading>
       {open === "create" && (
-        <CreateUser onClose={() => setOpen(undefined)} onCreated={() => void loaded.reload()} />
+        <CreateUser onClose={() => setOpen(undefined)} onCreated={() => loaded.reload()} />
       )}
       {invitation !== undefined && (
         <SecretDialog

@@ -129,9 +129,7 @@ export function SuppressionPage() {
           </>
         )}
       </Loading>
-      {isAdding && (
-        <AddAddress onClose={() => setAdding(false)} onSaved={() => void loaded.reload()} />
-      )}
+      {isAdding && <AddAddress onClose={() => setAdding(false)} onSaved={() => loaded.reload()} />}
       {chosen !== undefined && (
         <FormDialog
           title={t("Reactivate {name}", { name: chosen.email })}
@@ -157,7 +155,7 @@ export function SuppressionPage() {
   );
 }
 
-function AddAddress(props: { onClose: () => void; onSaved: () => void }) {
+function AddAddress(props: { onClose: () => void; onSaved: () => Promise<void> }) {
   const [email, setEmail] = useState("");
   const [reason, setReason] = useState("manual");
   return (
@@ -167,7 +165,7 @@ function AddAddress(props: { onClose: () => void; onSaved: () => void }) {
       onClose={props.onClose}
       onSubmit={async () => {
         await callService("notify", "/suppression", { method: "POST", json: { email, reason } });
-        props.onSaved();
+        await props.onSaved();
       }}
     >
       <TextField label={t("Address")} value={email} onInput={setEmail} type="email" required />

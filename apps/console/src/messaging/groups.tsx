@@ -139,7 +139,7 @@ export function GroupsPage() {
           tenant={group.tenant}
           topics={group.topics}
           onClose={() => setMoving(false)}
-          onMoved={() => void loaded.reload()}
+          onMoved={() => loaded.reload()}
         />
       )}
     </Split>

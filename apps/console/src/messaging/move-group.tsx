@@ -22,7 +22,7 @@ export function MoveGroup(props: {
   tenant: string | undefined;
   topics: readonly string[];
   onClose: () => void;
-  onMoved: () => void;
+  onMoved: () => Promise<void>;
 }) {
   const { group, tenant, topics } = props;
   const [topic, setTopic] = useState(topics[0] ?? "");
@@ -56,7 +56,7 @@ export function MoveGroup(props: {
           return STAY_OPEN;
         }
         const changes = await move(false);
-        props.onMoved();
+        await props.onMoved();
         return say(
           t("{name} was moved: {again} again, {skipped} skipped.", {
             name: group,

@@ -26,7 +26,7 @@ export function OffloadPage() {
   const loaded = useLoad("offload", () => callBroker<Status>(PATH), EVERY_MS);
   const [open, setOpen] = useState<Open>(undefined);
   const close = (): void => setOpen(undefined);
-  const reload = (): void => void loaded.reload();
+  const reload = (): Promise<void> => loaded.reload();
   return (
     <Split>
       <Title>{t("Offload")}</Title>
@@ -115,7 +115,7 @@ function Figures({ status }: { status: Status }) {
   );
 }
 
-function StoreDialog(props: { status: Status; onClose: () => void; onSaved: () => void }) {
+function StoreDialog(props: { status: Status; onClose: () => void; onSaved: () => Promise<void> }) {
   const { status } = props;
   const [place, setPlace] = useState<Place>({
     s3_endpoint: status.s3_endpoint ?? "",
@@ -133,7 +133,7 @@ function StoreDialog(props: { status: Status; onClose: () => void; onSaved: () =
       onSubmit={async () => {
         await callBroker(PATH, { method: "POST", json: { ...place, s3_token: token } });
         say(t("The store works and is in use."));
-        props.onSaved();
+        await props.onSaved();
       }}
     >
       <PlaceFields place={place} onChange={setPlace} />
@@ -199,7 +199,11 @@ function PlaceFields({ place, onChange }: { place: Place; onChange: (place: Plac
   );
 }
 
-function StopDialog(props: { status: Status; onClose: () => void; onStopped: () => void }) {
+function StopDialog(props: {
+  status: Status;
+  onClose: () => void;
+  onStopped: () => Promise<void>;
+}) {
   const { remote_segments: segments } = props.status;
   return (
     <FormDialog
@@ -209,7 +213,7 @@ function StopDialog(props: { status: Status; onClose: () => void; onStopped: () 
       onClose={props.onClose}
       onSubmit={async () => {
         await callBroker(`${PATH}${segments === 0 ? "" : "?force=true"}`, { method: "DELETE" });
-        props.onStopped();
+        await props.onStopped();
       }}
     >
       <p class="lead">

@@ -41,7 +41,7 @@ export function SchemaTab({ topic }: { topic: string }) {
           topic={topic}
           path={path}
           stored={stored}
-          onSaved={() => void loaded.reload().then(() => setSavedCount((count) => count + 1))}
+          onSaved={() => loaded.reload().then(() => setSavedCount((count) => count + 1))}
           reload={() => void loaded.reload()}
         />
       )}
@@ -53,7 +53,7 @@ interface EditorProps {
   topic: string;
   path: string;
   stored: Versioned<object>;
-  onSaved: () => void;
+  onSaved: () => Promise<void>;
   reload: () => void;
 }
 
@@ -140,7 +140,7 @@ function SchemaEditor({ topic, path, stored, onSaved, reload }: EditorProps) {
           onClose={close}
           onSubmit={async () => {
             await callBroker(path, { method: "DELETE", headers: onlyIf(etag) });
-            onSaved();
+            await onSaved();
           }}
         >
           <p>{t("Any payload is accepted afterwards.")}</p>
@@ -236,7 +236,7 @@ function SaveDialog(props: {
   text: string;
   check: Check;
   onClose: () => void;
-  onSaved: () => void;
+  onSaved: () => Promise<void>;
   onConflict: () => void;
 }) {
   const { check } = props;
@@ -263,7 +263,7 @@ function SaveDialog(props: {
           return;
         }
         say(t("Saved."));
-        props.onSaved();
+        await props.onSaved();
       }}
     >
       <p class="lead">

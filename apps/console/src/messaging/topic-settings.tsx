@@ -14,7 +14,7 @@ const MEGABYTE = 1e6;
 
 interface PartProps {
   topic: TopicDetail;
-  onSaved: () => void;
+  onSaved: () => Promise<void>;
 }
 
 /** Limits after which messages are deleted. */
@@ -128,7 +128,7 @@ function RetentionDialog(props: PartProps & { onClose: () => void }) {
               : { segment_bytes: Math.round(Number(segmentSize) * MEGABYTE) }),
           },
         });
-        props.onSaved();
+        await props.onSaved();
       }}
     >
       <SelectField
@@ -192,7 +192,7 @@ function LettersDialog({ topic, onSaved, onClose }: PartProps & { onClose: () =>
         const path = `/topics/${segment(topic.name)}/dlq`;
         const headers = { "if-match": etag ?? "" };
         await callBroker(path, { method: "POST", json: { dlq_topic: name }, headers });
-        onSaved();
+        await onSaved();
       }}
     >
       <TextField label={t("Topic")} value={name} onInput={setName} isMono required />

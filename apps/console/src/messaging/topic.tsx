@@ -110,7 +110,7 @@ function TopicView(props: { topic: TopicDetail; tab: string; of: Loaded<TopicDet
         {tab === "anomalies" && <AnomaliesTab topic={name} />}
         {tab === "schema" && <SchemaTab topic={name} />}
         {tab === "transform" && <TransformTab topic={name} onChanged={() => void of.reload()} />}
-        {tab === "settings" && <SettingsTab topic={topic} onSaved={() => void of.reload()} />}
+        {tab === "settings" && <SettingsTab topic={topic} onSaved={() => of.reload()} />}
       </TabbedPage>
       {open === "publish" && <PublishDialog topic={name} onClose={close} />}
       {open === "delete" && (

@@ -49,9 +49,11 @@ export function TransformTab({ topic, onChanged }: { topic: string; onChanged: (
       if (found.status === 412) void loaded.reload();
     }
   };
+  const attempts = useRef(0);
   const attempt = (bytes: Blob): Promise<void> =>
     run(async () => {
       setTried(undefined);
+      const mine = (attempts.current += 1);
       const answer = await callBroker<Answer<"pulse", "POST /topics/{topic}/transform/test">>(
         `${path}/test`,
         {
@@ -59,7 +61,8 @@ export function TransformTab({ topic, onChanged }: { topic: string; onChanged: (
           bytes,
         },
       );
-      setTried(answer.messages);
+      // Another module was chosen meanwhile.
+      if (mine === attempts.current) setTried(answer.messages);
     });
   const choose = (chosen: File | undefined): void => {
     setTried(undefined);

@@ -9,7 +9,8 @@ import { t } from "../words/words.ts";
 import { isPaletteOpen } from "./palette.tsx";
 import { availableAreas } from "./rail.tsx";
 
-const SEQUENCE_MS = 1_200;
+/** Time for the letter after `g`. */
+const SEQUENCE_MS = 3_000;
 
 /** Pages of no service, by the key after `g`. */
 const PLACES: Readonly<Record<string, string>> = { o: "/", a: "/access" };
@@ -42,7 +43,9 @@ function isTyping(target: EventTarget | null): boolean {
 
 function handle(event: KeyboardEvent): boolean {
   const { key } = event;
-  if (Date.now() < prefixUntil) {
+  // When they were pressed: a busy page handles keys later.
+  const pressedMs = event.timeStamp;
+  if (pressedMs < prefixUntil) {
     prefixUntil = 0;
     const place = PLACES[key];
     if (place !== undefined) {
@@ -54,7 +57,7 @@ function handle(event: KeyboardEvent): boolean {
     return area !== undefined;
   }
   if (key === "g") {
-    prefixUntil = Date.now() + SEQUENCE_MS;
+    prefixUntil = pressedMs + SEQUENCE_MS;
     return true;
   }
   if (key === "?") {

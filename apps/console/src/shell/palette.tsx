@@ -1,6 +1,6 @@
 // The palette: commands of the page, places, and names that were seen.
 import { signal } from "@preact/signals";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { navigate } from "../router/router.ts";
 import { runWhenMounted } from "../stage/stage.ts";
 import { Icon } from "../view/icon.tsx";
@@ -21,7 +21,8 @@ function OpenPalette() {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
   const [names, setNames] = useState<readonly Choice[]>([]);
-  useEffect(() => {
+  // Before the paint: what is typed next belongs to the palette.
+  useLayoutEffect(() => {
     if (ref.current?.open === false) ref.current.showModal();
     void loadNames().then(setNames);
     const dialog = ref.current;

@@ -97,7 +97,7 @@ export function BrowserPage({ bucket, prefix }: { bucket: string; prefix: string
               onChanged={() => void list.reload()}
             />
           ) : own !== undefined ? (
-            <BucketPane bucket={own} onChanged={() => void buckets.reload()} />
+            <BucketPane bucket={own} onChanged={() => buckets.reload()} />
           ) : undefined
         }
         onClosePane={

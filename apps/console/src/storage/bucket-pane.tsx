@@ -11,7 +11,13 @@ import { bucketPath, type Bucket } from "./objects.ts";
 import { QuotaSection } from "./quota.tsx";
 import { settingsHref } from "./setting.ts";
 
-export function BucketPane({ bucket, onChanged }: { bucket: Bucket; onChanged: () => void }) {
+export function BucketPane({
+  bucket,
+  onChanged,
+}: {
+  bucket: Bucket;
+  onChanged: () => Promise<void>;
+}) {
   const { name } = bucket;
   const [isDeleting, setDeleting] = useState(false);
   const deny = useBucketDenials(name);

@@ -82,7 +82,7 @@ export function ObjectLock(props: ObjectLockProps) {
           read={edited}
           path={pathOf("retention")}
           onClose={() => setEdited(undefined)}
-          onSaved={() => void onChanged()}
+          onSaved={onChanged}
         />
       )}
     </Section>
@@ -93,7 +93,7 @@ function RetentionDialog(props: {
   read: Versioned<StoredRetention>;
   path: string;
   onClose: () => void;
-  onSaved: () => void;
+  onSaved: () => Promise<void>;
 }) {
   const known = useKnownValue(props.path, props.read);
   const stored = known.stored?.until ?? undefined;
@@ -117,7 +117,7 @@ function RetentionDialog(props: {
           isEnded ? { method: "DELETE" } : { method: "PUT", json: { mode, until } },
           doesBypass ? "&bypass_governance=true" : "",
         );
-        props.onSaved();
+        await props.onSaved();
         return outcome;
       }}
     >

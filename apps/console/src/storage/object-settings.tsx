@@ -91,7 +91,7 @@ export function ObjectSettings(props: {
               read={edited}
               path={pathOf("tags")}
               onClose={() => setEdited(undefined)}
-              onSaved={() => void loaded.reload()}
+              onSaved={() => loaded.reload()}
             />
           )}
         </>
@@ -105,7 +105,7 @@ function ObjectTags(props: {
   read: Versioned<StoredTags>;
   path: string;
   onClose: () => void;
-  onSaved: () => void;
+  onSaved: () => Promise<void>;
 }) {
   const known = useKnownValue(props.path, props.read);
   return (
@@ -116,7 +116,7 @@ function ObjectTags(props: {
       onClose={props.onClose}
       onSubmit={async (tags) => {
         const outcome = await known.write({ method: "PUT", json: { tags } });
-        props.onSaved();
+        await props.onSaved();
         return outcome;
       }}
     >

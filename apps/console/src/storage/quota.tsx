@@ -17,7 +17,13 @@ const GIGABYTE = 1e9;
 
 type Quota = NonNullable<Bucket["quota"]>;
 
-export function QuotaSection({ bucket, onSaved }: { bucket: Bucket; onSaved: () => void }) {
+export function QuotaSection({
+  bucket,
+  onSaved,
+}: {
+  bucket: Bucket;
+  onSaved: () => Promise<void>;
+}) {
   const { quota } = bucket;
   const [isOpen, setOpen] = useState(false);
   return (
@@ -51,7 +57,7 @@ export function QuotaSection({ bucket, onSaved }: { bucket: Bucket; onSaved: () 
 interface DialogProps {
   name: string;
   onClose: () => void;
-  onSaved: () => void;
+  onSaved: () => Promise<void>;
 }
 
 function QuotaDialog(props: DialogProps) {
@@ -84,7 +90,7 @@ function QuotaForm(props: DialogProps & { stored: Versioned<Quota> }) {
           };
           await call(path, { method: "PUT", json, headers });
         }
-        props.onSaved();
+        await props.onSaved();
       }}
     >
       <TextField

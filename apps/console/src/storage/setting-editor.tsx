@@ -26,7 +26,7 @@ interface SettingEditorProps {
   kind: SettingKind;
   /** Why it may not be changed. */
   denial: string | undefined;
-  onSaved: () => void;
+  onSaved: () => Promise<void>;
 }
 
 /** The editor of one setting. */
@@ -47,7 +47,7 @@ export function SettingEditor(props: SettingEditorProps) {
           replace={async () => {
             await loaded.reload();
             setSavedCount((count) => count + 1);
-            props.onSaved();
+            await props.onSaved();
           }}
           reload={() => void loaded.reload()}
         />

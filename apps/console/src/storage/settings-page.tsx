@@ -53,13 +53,13 @@ export function SettingsPage({ bucket: name, tab }: { bucket: string; tab: strin
         <Loading of={loaded} whole={{ to: "/storage/buckets", label: t("All buckets") }}>
           {(bucket) =>
             kind === undefined ? (
-              <General bucket={bucket} deny={deny} onSaved={() => void loaded.reload()} />
+              <General bucket={bucket} deny={deny} onSaved={() => loaded.reload()} />
             ) : (
               <SettingEditor
                 bucket={bucket}
                 kind={kind}
                 denial={deny(kind.name)}
-                onSaved={() => void loaded.reload()}
+                onSaved={() => loaded.reload()}
               />
             )
           }
@@ -72,7 +72,7 @@ export function SettingsPage({ bucket: name, tab }: { bucket: string; tab: strin
 interface PartProps {
   bucket: Bucket;
   deny: FindDenial<string>;
-  onSaved: () => void;
+  onSaved: () => Promise<void>;
 }
 
 function General(props: PartProps) {
@@ -115,7 +115,7 @@ function Versioning({ bucket, deny, onSaved }: PartProps) {
               method: "PUT",
               json,
             });
-            onSaved();
+            await onSaved();
           }}
         >
           <p class="lead">
@@ -215,7 +215,7 @@ function LockDialog(
           ...(mode === "" ? {} : { Rule: { DefaultRetention: retention } }),
         };
         await writeSetting(bucket.name, "lock", document, stored.etag);
-        props.onSaved();
+        await props.onSaved();
       }}
     >
       {!bucket.object_lock && (
@@ -296,7 +296,7 @@ function Tags({ bucket, deny, onSaved }: PartProps) {
                     if (body !== undefined || document !== undefined) {
                       await writeSetting(bucket.name, "tags", body, etag);
                     }
-                    onSaved();
+                    await onSaved();
                   }}
                 />
               )}

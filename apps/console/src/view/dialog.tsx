@@ -1,5 +1,5 @@
 // Modal dialogs: forms, and the confirmation of destructive actions by a typed name.
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import type { ApiFailure } from "../api/api.ts";
 import { useUnsaved } from "../router/unsaved.ts";
@@ -32,7 +32,8 @@ export function Dialog({ title, onClose, children, isWide = false, isHeld = fals
   const close = (): void => {
     if (!isHeld) onClose();
   };
-  useEffect(() => {
+  // Before the paint: the next key belongs to the dialog.
+  useLayoutEffect(() => {
     const dialog = ref.current;
     if (dialog === null || dialog.open) return;
     dialog.showModal();
