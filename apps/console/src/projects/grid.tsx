@@ -1,8 +1,15 @@
 // A table of values that is wider than its page: it scrolls in both directions, and renders the rows in view.
+import { useRef } from "preact/hooks";
 import { Icon } from "../view/icon.tsx";
 import { useRowWindow } from "../view/row-window.ts";
 import { t } from "../words/words.ts";
+import { CellEditor } from "./cell-editor.tsx";
+import type { CellEditing } from "./cell-editing.ts";
+import { readWidths, setWidth, WIDTH_MIN } from "./column-widths.ts";
 import { describeCell, isNumberType, type Cell } from "./data.ts";
+
+/** Step of a width by keyboard, in px. */
+const WIDTH_STEP = 16;
 
 /** A column of a grid. */
 interface GridColumn {
@@ -25,6 +32,10 @@ interface GridProps<Row> {
   /** Name of the sorted column, with `-` in front descending. */
   sort?: string;
   onSort?: (sort: string | undefined) => void;
+  /** Names the table in the list of widths; without it they cannot be changed. */
+  widthsKey?: string;
+  /** Lets cells be edited. */
+  editing?: CellEditing | undefined;
 }
 
 interface Values {
@@ -39,7 +50,13 @@ export function DataGrid<Row extends Values>(props: GridProps<Row>) {
   const rowPx = window?.rowPx ?? 0;
   return (
     <div class="grid-box" role="region" aria-label={label} tabIndex={0}>
-      <table ref={table} class="table data-grid" aria-label={label} aria-rowcount={rows.length + 1}>
+      <table
+        ref={table}
+        class="table data-grid"
+        role={props.editing === undefined ? undefined : "grid"}
+        aria-label={label}
+        aria-rowcount={rows.length + 1}
+      >
         <thead>
           <tr>
             {columns.map((column) => (
@@ -65,7 +82,8 @@ export function DataGrid<Row extends Values>(props: GridProps<Row>) {
   );
 }
 
-function GridHead<Row>({ column, sort = "", onSort }: GridProps<Row> & { column: GridColumn }) {
+function GridHead<Row>(props: GridProps<Row> & { column: GridColumn }) {
+  const { column, sort = "", onSort, widthsKey } = props;
   const { name, type, isSecret } = column;
   const isSorted = sort === name || sort === `-${name}`;
   const isDescending = sort.startsWith("-");
@@ -75,28 +93,82 @@ function GridHead<Row>({ column, sort = "", onSort }: GridProps<Row> & { column:
       <span class="mono">{name}</span> <small class="i3">{type}</small>
     </>
   );
+  const head = useRef<HTMLTableCellElement>(null);
+  const change = (by: number): void => {
+    const px = head.current?.offsetWidth ?? WIDTH_MIN;
+    if (widthsKey !== undefined) setWidth(widthsKey, name, px + by);
+  };
   return (
     <th
+      ref={head}
       scope="col"
       title={`${name} ${type}`}
       aria-sort={isSorted ? (isDescending ? "descending" : "ascending") : undefined}
+      style={styleOf(widthsKey, name)}
     >
       {onSort === undefined || isSecret === true ? (
         title
       ) : (
-        <button type="button" class="sort" onClick={() => onSort(next)}>
+        <button
+          type="button"
+          class="sort"
+          aria-keyshortcuts={
+            widthsKey === undefined ? undefined : "Shift+ArrowLeft Shift+ArrowRight"
+          }
+          onClick={() => onSort(next)}
+          onKeyDown={(event) => {
+            if (!event.shiftKey || !/^Arrow(?:Left|Right)$/.test(event.key)) return;
+            event.preventDefault();
+            change(event.key === "ArrowLeft" ? -WIDTH_STEP : WIDTH_STEP);
+          }}
+        >
           {title}
           {isSorted && <Icon name={isDescending ? "down" : "up"} size={11} />}
         </button>
       )}
+      {widthsKey !== undefined && <WidthHandle table={widthsKey} column={name} />}
     </th>
   );
 }
 
-function GridRow<Row extends Values>(
-  props: GridProps<Row> & { row: Row; id: string; rowIndex: number },
-) {
-  const { columns, row, id, selected, onSelect, rowIndex } = props;
+/** The edge of a column, to be drawn; twice pressed, the column is as wide as its values again. */
+function WidthHandle({ table, column }: { table: string; column: string }) {
+  const from = useRef<{ x: number; px: number } | undefined>(undefined);
+  return (
+    <span
+      class="width-handle"
+      aria-hidden="true"
+      title={t("Width: draw it, or Shift with an arrow key")}
+      onPointerDown={(event) => {
+        event.preventDefault();
+        const element = event.currentTarget;
+        element.setPointerCapture(event.pointerId);
+        from.current = { x: event.clientX, px: element.parentElement!.offsetWidth };
+      }}
+      onPointerMove={(event) => {
+        if (from.current === undefined) return;
+        setWidth(table, column, from.current.px + event.clientX - from.current.x);
+      }}
+      onPointerUp={() => {
+        from.current = undefined;
+      }}
+      onLostPointerCapture={() => {
+        from.current = undefined;
+      }}
+      onDblClick={() => setWidth(table, column, undefined)}
+    />
+  );
+}
+
+function styleOf(widthsKey: string | undefined, column: string) {
+  const px = widthsKey === undefined ? undefined : readWidths(widthsKey)[column];
+  return px === undefined ? undefined : { minWidth: `${px}px`, maxWidth: `${px}px` };
+}
+
+type RowProps<Row> = GridProps<Row> & { row: Row; id: string; rowIndex: number };
+
+function GridRow<Row extends Values>(props: RowProps<Row>) {
+  const { columns, id, selected, onSelect, rowIndex } = props;
   const isSelected = id === selected;
   return (
     <tr
@@ -107,24 +179,97 @@ function GridRow<Row extends Values>(
       tabIndex={onSelect === undefined ? undefined : 0}
       onClick={() => onSelect?.(id)}
       onKeyDown={(event) => {
-        if (event.key === "Enter") onSelect?.(id);
+        if (event.key === "Enter" && !event.defaultPrevented) onSelect?.(id);
+        if (event.key === "ArrowRight" && event.target === event.currentTarget) {
+          event.currentTarget.querySelector<HTMLElement>("td[tabindex]")?.focus();
+        }
       }}
     >
-      {columns.map(({ index, type, isSecret }) => {
-        const { text, kind } = describeCell(row.values[index] ?? null);
-        const number = isNumberType(type) && kind === "cell-number" ? "num" : "";
-        return (
-          <td key={index} class={`mono ${kind} ${number}`}>
-            {isSecret === true && kind === "cell-null" && text !== "null" ? (
-              <span title={t("hidden by its name")}>{text}</span>
-            ) : (
-              text.slice(0, 300)
-            )}
-          </td>
-        );
-      })}
+      {columns.map((column) => (
+        <GridCell key={column.index} {...props} column={column} />
+      ))}
     </tr>
   );
+}
+
+function GridCell<Row extends Values>(props: RowProps<Row> & { column: GridColumn }) {
+  const { row, id, column, columns, editing, widthsKey } = props;
+  const { name, index, type, isSecret } = column;
+  const value = row.values[index] ?? null;
+  const { text, kind } = describeCell(value);
+  const number = isNumberType(type) && kind === "cell-number" ? "num" : "";
+  const cell = useRef<HTMLTableCellElement>(null);
+  const reason = editing?.explain(name, value);
+  const isEdited = editing?.cell?.row === id && editing.cell.column === name;
+  const begin = (): void => {
+    if (editing !== undefined && reason === undefined) editing.begin({ row: id, column: name });
+  };
+  const leave = (): void => {
+    editing?.cancel();
+    cell.current?.focus();
+  };
+  const save = async (next: string | null, step: -1 | 0 | 1): Promise<void> => {
+    if (!(await editing!.save({ row: id, column: name }, next))) return;
+    cell.current?.focus();
+    const beside = columns[columns.indexOf(column) + step];
+    const other = beside === undefined ? null : (row.values[beside.index] ?? null);
+    if (step === 0 || beside === undefined || editing!.explain(beside.name, other) !== undefined) {
+      return;
+    }
+    editing!.begin({ row: id, column: beside.name });
+  };
+  return (
+    <td
+      ref={cell}
+      class={`mono ${kind} ${number} ${isEdited ? "cell-edited" : ""}`}
+      role={editing === undefined ? undefined : "gridcell"}
+      tabIndex={editing === undefined ? undefined : -1}
+      title={editing === undefined || isEdited ? undefined : reason}
+      style={styleOf(widthsKey, name)}
+      onDblClick={begin}
+      onKeyDown={(event) => {
+        if (editing === undefined || isEdited) return;
+        if (event.key === "Enter" || event.key === "F2") begin();
+        else if (!moveFocus(event.currentTarget, event.key)) return;
+        event.preventDefault();
+        event.stopPropagation();
+      }}
+    >
+      {isEdited ? (
+        <CellEditor
+          column={name}
+          value={value}
+          takesNull={editing.takesNull(name)}
+          isBusy={editing.isBusy}
+          onSave={(next, step) => void save(next, step)}
+          onCancel={leave}
+        />
+      ) : isSecret === true && kind === "cell-null" && text !== "null" ? (
+        <span title={t("hidden by its name")}>{text}</span>
+      ) : (
+        text.slice(0, 300)
+      )}
+    </td>
+  );
+}
+
+/** Moves the focus from a cell by an arrow key, and with Escape to its row; false for other keys. */
+function moveFocus(cell: HTMLTableCellElement, key: string): boolean {
+  const row = cell.closest("tr")!;
+  const upDown = (to: Element | null): HTMLElement | null =>
+    to?.querySelector<HTMLElement>(`:scope > td:nth-child(${cell.cellIndex + 1})`) ?? null;
+  const targets: Record<string, () => HTMLElement | null> = {
+    ArrowLeft: () => cell.previousElementSibling as HTMLElement | null,
+    ArrowRight: () => cell.nextElementSibling as HTMLElement | null,
+    ArrowUp: () => upDown(row.previousElementSibling),
+    ArrowDown: () => upDown(row.nextElementSibling),
+    Escape: () => row,
+  };
+  const find = targets[key];
+  const target = find?.();
+  target?.focus();
+  target?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  return find !== undefined;
 }
 
 function Spacer({ px }: { px: number }) {

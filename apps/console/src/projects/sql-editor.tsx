@@ -1,7 +1,7 @@
 // An editor of one statement: a text area over its coloured text, with names to complete.
 import { useRef, useState } from "preact/hooks";
 import { t } from "../words/words.ts";
-import { colourSql, completeWord, wordBefore } from "./sql-words.ts";
+import { colourSql, completeWord, findFaultEnd, markFault, wordBefore } from "./sql-words.ts";
 
 const LINES_MIN = 5;
 const LINES_MAX = 24;
@@ -9,10 +9,12 @@ const LINES_MAX = 24;
 export function SqlEditor(props: {
   value: string;
   names: readonly string[];
+  /** Offset of a fault in the text. */
+  fault: number | undefined;
   onInput: (text: string) => void;
   onRun: () => void;
 }) {
-  const { value, names, onInput, onRun } = props;
+  const { value, names, fault, onInput, onRun } = props;
   const area = useRef<HTMLTextAreaElement>(null);
   const [word, setWord] = useState("");
   const lines = Math.min(LINES_MAX, Math.max(LINES_MIN, value.split("\n").length));
@@ -24,20 +26,24 @@ export function SqlEditor(props: {
   const complete = (name: string): void => {
     const element = area.current!;
     const at = element.selectionStart;
-    onInput(value.slice(0, at - word.length) + name + value.slice(at));
+    // At once, so that what is typed next follows it.
+    element.value = value.slice(0, at - word.length) + name + value.slice(at);
+    onInput(element.value);
     setWord("");
-    placeCaret(element, at - word.length + name.length);
+    const end = at - word.length + name.length;
+    select(element, end, end);
   };
   return (
     <div class="sql-editor">
       <div class="sql-box" style={{ height: `${lines * 20 + 18}px` }}>
-        <Coloured text={value} />
+        <Coloured text={value} fault={fault} />
         <textarea
           ref={area}
           data-editor
           class="sql-text"
           aria-label={t("Statement")}
           value={value}
+          aria-invalid={fault === undefined ? undefined : "true"}
           spellcheck={false}
           autocomplete="off"
           autocapitalize="off"
@@ -59,16 +65,35 @@ export function SqlEditor(props: {
           }}
         />
       </div>
+      {fault !== undefined && (
+        <p class="sql-place">
+          <button
+            type="button"
+            class="link"
+            onClick={() => select(area.current!, fault, findFaultEnd(value, fault))}
+          >
+            {describePlace(value, fault)}
+          </button>
+        </p>
+      )}
       <Names names={suggestions} onChoose={complete} />
     </div>
   );
 }
 
-function Coloured({ text: value }: { text: string }) {
+function describePlace(value: string, at: number): string {
+  const lines = value.slice(0, at).split("\n");
+  return t("Line {line}, column {column}", {
+    line: lines.length,
+    column: lines.at(-1)!.length + 1,
+  });
+}
+
+function Coloured({ text: value, fault }: { text: string; fault: number | undefined }) {
   return (
     <pre class="sql-colours" aria-hidden="true">
-      {colourSql(value).map(({ text, kind }, index) => (
-        <span key={index} class={kind}>
+      {markFault(colourSql(value), fault).map(({ text, kind, isFault }, index) => (
+        <span key={index} class={isFault ? `${kind} sql-fault` : kind}>
           {text}
         </span>
       ))}
@@ -94,10 +119,7 @@ function scrollTogether({ previousElementSibling, scrollTop, scrollLeft }: HTMLE
   previousElementSibling?.scrollTo(scrollLeft, scrollTop);
 }
 
-// The text of the area follows with the next rendering.
-function placeCaret(element: HTMLTextAreaElement, at: number): void {
-  requestAnimationFrame(() => {
-    element.focus();
-    element.setSelectionRange(at, at);
-  });
+function select(element: HTMLTextAreaElement, at: number, end: number): void {
+  element.focus();
+  element.setSelectionRange(at, end);
 }

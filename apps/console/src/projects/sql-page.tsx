@@ -3,7 +3,8 @@ import { useRef, useState } from "preact/hooks";
 import { formatNumber } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
 import { callService } from "../session/session.ts";
-import { Action, TextField } from "../view/controls.tsx";
+import { Action, Section, TextField } from "../view/controls.tsx";
+import { CopyButton } from "../view/copy.tsx";
 import { toFailure, useLoad } from "../view/load.ts";
 import { Empty, Split } from "../view/pane.tsx";
 import { Problem } from "../view/problem.tsx";
@@ -39,7 +40,7 @@ type Result =
   | { kind: "plan"; lines: PlanLine[] }
   | { kind: "counted"; rows: number; others: number | null; text: string }
   | { kind: "changed"; rows: number }
-  | { kind: "failed"; failure: ApiFailure };
+  | { kind: "failed"; failure: ApiFailure; text: string };
 
 /** Runs statements of the page, one at a time. */
 function useStatements({ project, database }: DatabaseName) {
@@ -47,7 +48,10 @@ function useStatements({ project, database }: DatabaseName) {
   const [isRunning, setRunning] = useState(false);
   const stop = useRef<AbortController | undefined>(undefined);
   const base = databaseApi(project, database);
-  const perform = async (work: (signal: AbortSignal) => Promise<Result>): Promise<void> => {
+  const perform = async (
+    text: string,
+    work: (signal: AbortSignal) => Promise<Result>,
+  ): Promise<void> => {
     stop.current?.abort();
     const mine = (stop.current = new AbortController());
     setRunning(true);
@@ -56,7 +60,7 @@ function useStatements({ project, database }: DatabaseName) {
       if (stop.current === mine) setResult(found);
     } catch (error) {
       if (mine.signal.aborted) setResult(undefined);
-      else setResult({ kind: "failed", failure: toFailure(error) });
+      else setResult({ kind: "failed", failure: toFailure(error), text });
     } finally {
       if (stop.current === mine) setRunning(false);
     }
@@ -68,7 +72,7 @@ function useStatements({ project, database }: DatabaseName) {
     isRunning,
     stop: () => stop.current?.abort(),
     run: (sql: string, parameters: Record<string, InputCell>, isChange: boolean) =>
-      perform(async (signal) => {
+      perform(sql, async (signal) => {
         if (!isChange) {
           return { kind: "rows", answer: await query({ sql, parameters }, signal) };
         }
@@ -77,13 +81,13 @@ function useStatements({ project, database }: DatabaseName) {
         return { kind: "counted", rows, others, text: sql };
       }),
     confirm: (sql: string, parameters: Record<string, InputCell>, expected: number) =>
-      perform(async (signal) => {
+      perform(sql, async (signal) => {
         const { changes } = await query({ sql, parameters, write: { expected } }, signal);
         const { rows, others, kept } = changes!;
         return kept ? { kind: "changed", rows } : { kind: "counted", rows, others, text: sql };
       }),
     plan: (sql: string, parameters: Record<string, InputCell>) =>
-      perform(async (signal) => {
+      perform(sql, async (signal) => {
         const options = { method: "POST", json: { sql, parameters }, signal };
         const { lines } = await callService<{ lines: PlanLine[] }>(
           "runtime",
@@ -116,7 +120,13 @@ export function SqlPage(name: DatabaseName) {
   return (
     <DatabaseFrame {...name} tab="sql" mode={state?.mode}>
       <Split pane={<SqlSide name={name} onChoose={setText} revision={isSaving ? 1 : 0} />}>
-        <SqlEditor value={text} names={names} onInput={setText} onRun={run} />
+        <SqlEditor
+          value={text}
+          names={names}
+          fault={findFault(statements.result, text)}
+          onInput={setText}
+          onRun={run}
+        />
         {parameters.length > 0 && (
           <div class="sql-parameters">
             {parameters.map((one) => (
@@ -149,6 +159,13 @@ export function SqlPage(name: DatabaseName) {
       {isSaving && <SaveDialog name={name} sql={text} onClose={() => setSaving(false)} />}
     </DatabaseFrame>
   );
+}
+
+/** The place of the fault of the last run, as long as the text is still the same. */
+function findFault(result: Result | undefined, text: string): number | undefined {
+  if (result?.kind !== "failed" || result.text !== text) return undefined;
+  const { position } = result.failure.details;
+  return typeof position === "number" ? position : undefined;
 }
 
 // Numbers are sent as such: SQLite compares them with columns that have no type.
@@ -216,7 +233,7 @@ function ResultView(props: {
   if (result === undefined) return null;
   switch (result.kind) {
     case "failed":
-      return <Problem failure={result.failure} />;
+      return <Refused failure={result.failure} />;
     case "plan":
       return (
         <ul class="plan" aria-label={t("Plan")}>
@@ -251,6 +268,30 @@ function ResultView(props: {
     default:
       return result satisfies never;
   }
+}
+
+/** A refusal; that of a change of the schema has the file of a migration. */
+function Refused({ failure }: { failure: ApiFailure }) {
+  const migration = failure.details["migration"] as { path: string; text: string } | undefined;
+  if (failure.details["reason"] !== "schema" || migration === undefined) {
+    return <Problem failure={failure} />;
+  }
+  return (
+    <Section
+      title={t("Make a migration")}
+      action={<CopyButton text={migration.text} label={t("Copy the text of the file")} />}
+    >
+      <p class="lead">
+        {t(
+          "Migrations own the schema, so nothing was changed. Put this file into the project's folder: the project applies it when it starts.",
+        )}
+      </p>
+      <p class="mono">{migration.path}</p>
+      <pre class="code-frame" tabIndex={0} aria-label={t("Text of the migration")}>
+        {migration.text}
+      </pre>
+    </Section>
+  );
 }
 
 function Answer({ answer }: { answer: QueryAnswer }) {

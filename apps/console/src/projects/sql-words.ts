@@ -38,6 +38,36 @@ export function colourSql(text: string): SqlPart[] {
   return parts;
 }
 
+/** The end of the word, or the character, at a fault. */
+export function findFaultEnd(text: string, at: number): number {
+  const word = /^(?:[\p{L}\p{N}_$]+|"[^"\n]*"?|[^])/u.exec(text.slice(at))?.[0] ?? "";
+  return at + word.length;
+}
+
+/** Cuts parts at a fault, which is marked; at the end of the text it is the last character. */
+export function markFault(
+  parts: readonly SqlPart[],
+  fault: number | undefined,
+): (SqlPart & { isFault: boolean })[] {
+  const all = parts.map((part) => ({ ...part, isFault: false }));
+  if (fault === undefined) return all;
+  const text = parts.map((part) => part.text).join("");
+  const from = Math.min(fault, Math.max(0, text.length - 1));
+  const to = findFaultEnd(text, from);
+  let at = 0;
+  return all.flatMap((part) => {
+    const start = at;
+    at += part.text.length;
+    return [start, from, to, at]
+      .map((place) => Math.min(at, Math.max(start, place)) - start)
+      .flatMap((place, index, places) => {
+        const next = places[index + 1];
+        if (next === undefined || next === place) return [];
+        return [{ ...part, text: part.text.slice(place, next), isFault: index === 1 }];
+      });
+  });
+}
+
 /** The word before a place in a text. */
 export function wordBefore(text: string, at: number): string {
   return /[\p{L}\p{N}_]*$/u.exec(text.slice(0, at))?.[0] ?? "";

@@ -8,8 +8,9 @@ import { useCommands } from "../stage/stage.ts";
 import { Action } from "../view/controls.tsx";
 import { useLoad } from "../view/load.ts";
 import { Empty, Split } from "../view/pane.tsx";
-import { Loading } from "../view/problem.tsx";
+import { Loading, Problem } from "../view/problem.tsx";
 import { t } from "../words/words.ts";
+import { type CellEditing, useCellEditing } from "./cell-editing.ts";
 import { type DataRow, type DataTable, idOf, type RowPage } from "./data.ts";
 import { DatabaseFrame, isUnlocked, useDatabase, type TableName } from "./database-frame.tsx";
 import { Filters, readConditions, type Condition } from "./filters.tsx";
@@ -98,6 +99,7 @@ function Rows({ name, table, tables, kind, mayEdit }: RowsProps) {
   const items = loaded.data.value?.items ?? [];
   const at = items.findIndex((row, index) => idOf(row, index) === queryValue("row"));
   const reload = (): void => void loaded.reload();
+  const editing = useCellEditing(name, table, { rows: items, reload: () => loaded.reload() });
   useCommands([{ label: t("Load again"), icon: "again", run: reload }]);
   return (
     <Split
@@ -115,24 +117,39 @@ function Rows({ name, table, tables, kind, mayEdit }: RowsProps) {
     >
       <Tools table={table} conditions={conditions} hidden={hidden} path={path} onReload={reload} />
       <Loading of={loaded}>
-        {(page) => <RowTable table={table} page={page} hidden={hidden} sort={sort} />}
+        {(page) => (
+          <RowTable
+            {...{ name, table, page, hidden, sort }}
+            editing={mayEdit ? editing : undefined}
+          />
+        )}
       </Loading>
     </Split>
   );
 }
 
 function RowTable(props: {
+  name: TableName;
   table: DataTable;
   page: RowPage;
   hidden: ReadonlySet<string>;
   sort: string;
+  editing: CellEditing | undefined;
 }) {
-  const { table, page, hidden, sort } = props;
+  const { name, table, page, hidden, sort, editing } = props;
   if (page.items.length === 0) return <Empty title={t("No rows")} />;
   return (
     <>
+      {editing !== undefined && (
+        <p class="hint grid-hint">
+          {t("A cell is edited by a double click, or with the arrow keys and Enter.")}
+        </p>
+      )}
+      {editing?.failure !== undefined && <Problem failure={editing.failure} />}
       <DataGrid
         label={table.name}
+        widthsKey={`${name.project}/${name.database}/${table.name}`}
+        editing={editing}
         columns={table.columns
           .map(({ name, type, hidden: isSecret }, index) => ({ name, type, index, isSecret }))
           .filter((column) => !hidden.has(column.name))}

@@ -46,7 +46,7 @@ export async function answerPostgres(
     await requirePlainRole(client);
     return await runInTransaction(client, ask, send);
   } catch (error) {
-    throw explain(error);
+    throw explain(error, ask.sql);
   } finally {
     await client.end().catch(() => undefined);
   }
@@ -118,7 +118,7 @@ async function nameTypes(
   return new Map(rows.map(({ id, name }) => [id, name]));
 }
 
-function explain(error: unknown): unknown {
+function explain(error: unknown, sql: string): unknown {
   if (error instanceof SqlError) return error;
   const code = (error as { code?: unknown } | undefined)?.code;
   const message = describe(error);
@@ -140,8 +140,21 @@ function explain(error: unknown): unknown {
       });
     default:
       // Classes of the client's faults: https://www.postgresql.org/docs/current/errcodes-appendix.html
-      return new SqlError(/^(?:08|53|57|58|XX)/.test(code) ? "failed" : "invalid", message);
+      return new SqlError(/^(?:08|53|57|58|XX)/.test(code) ? "failed" : "invalid", message, {
+        position: readPosition(error, sql),
+      });
   }
+}
+
+/** The offset in UTF-16 units of the character that PostgreSQL counts from 1, of the statement and not of one inside it. */
+function readPosition(error: unknown, sql: string): number | undefined {
+  const place = Number((error as { position?: unknown }).position);
+  if (!Number.isInteger(place) || place < 1) return undefined;
+  let offset = 0;
+  for (let before = 1; before < place && offset < sql.length; before += 1) {
+    offset += sql.codePointAt(offset)! > 0xffff ? 2 : 1;
+  }
+  return offset;
 }
 
 function isList(parameters: NonNullable<Ask["parameters"]>): parameters is readonly never[] {

@@ -1,5 +1,6 @@
 // Answers one question: compiles the statement with its permissions, fills the tables that it reads, and runs it.
 import { constants, type StatementSync } from "node:sqlite";
+import { locateSyntaxError } from "./error-place.ts";
 import type { Ask, ChildResponse, DatabaseOutline } from "./messages.ts";
 import { openQuestionDatabase, type OpenDatabase, quoteName } from "./open-database.ts";
 import type { SqlAnswer, SqlColumn, SqlValue } from "./question.ts";
@@ -55,9 +56,9 @@ export async function answerStatement(ask: Ask, link: ServiceLink): Promise<void
     const elapsedMs = performance.now() - begunMs;
     link.send({ type: "done", isSpent: link.isSpent(), columns, isTruncated, elapsedMs });
   } catch (error) {
-    const { kind, message, limit } = explain(error, ask);
+    const { kind, message, limit, position } = explain(error, ask);
     const text = opened?.clean(message) ?? message;
-    link.send({ type: "failed", isSpent: link.isSpent(), kind, message: text, limit });
+    link.send({ type: "failed", isSpent: link.isSpent(), kind, message: text, limit, position });
   } finally {
     opened?.database.close();
   }
@@ -158,7 +159,7 @@ async function fillTables(
   trusted(() => database.exec("commit"));
 }
 
-function explain(error: unknown, { database: { kind }, write }: Ask): SqlError {
+function explain(error: unknown, { sql, database: { kind }, write }: Ask): SqlError {
   if (error instanceof SqlError) return error;
   const message = error instanceof Error ? error.message : String(error);
   const code = (error as { errcode?: unknown } | undefined)?.errcode;
@@ -186,7 +187,9 @@ function explain(error: unknown, { database: { kind }, write }: Ask): SqlError {
     case SQLITE_CONSTRAINT:
     case SQLITE_MISMATCH:
     case SQLITE_RANGE:
-      if (!TOO_COMPLEX.test(message)) return new SqlError("invalid", message);
+      if (!TOO_COMPLEX.test(message)) {
+        return new SqlError("invalid", message, { position: locateSyntaxError(sql, message) });
+      }
       return new SqlError("limit", `The statement is too complex: ${message}.`, {
         limit: "complexity",
       });

@@ -48,4 +48,5 @@ export type ChildResponse =
       readonly kind: SqlErrorKind;
       readonly message: string;
       readonly limit: SqlLimitName | undefined;
+      readonly position: number | undefined;
     };

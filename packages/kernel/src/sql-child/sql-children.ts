@@ -299,7 +299,7 @@ class RunningStatement {
         return;
       }
       case "failed": {
-        const { kind, message, limit } = response;
+        const { kind, message, limit, position } = response;
         this.isReusable = !response.isSpent;
         const outcome =
           kind === "limit"
@@ -307,7 +307,7 @@ class RunningStatement {
             : kind === "failed" || kind === "damaged"
               ? "failed"
               : "refused";
-        this.fail(new SqlError(kind, message, limit === undefined ? {} : { limit }), outcome);
+        this.fail(new SqlError(kind, message, { limit, position }), outcome);
         return;
       }
       default:

@@ -18,14 +18,21 @@ export class SqlError extends Error {
   override readonly name = "SqlError";
   readonly kind: SqlErrorKind;
   readonly limit: SqlLimitName | undefined;
+  /** Offset of the fault in the statement, in UTF-16 units, if it is known. */
+  readonly position: number | undefined;
 
   constructor(
     kind: SqlErrorKind,
     message: string,
-    options: { limit?: SqlLimitName; cause?: unknown } = {},
+    options: {
+      limit?: SqlLimitName | undefined;
+      position?: number | undefined;
+      cause?: unknown;
+    } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.kind = kind;
     this.limit = options.limit;
+    this.position = options.position;
   }
 }

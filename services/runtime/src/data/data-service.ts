@@ -29,7 +29,8 @@ import {
   RowQueries,
   type RowQuery,
 } from "./row-query.ts";
-import { bindParameters, readKind, removeLiterals } from "./statement.ts";
+import { bindParameters, locateFault, readKind, removeLiterals } from "./statement.ts";
+import { describeMigration } from "./new-migration.ts";
 import { markParameter, quoteName } from "./dialect.ts";
 
 /** Limits of a question. */
@@ -261,16 +262,26 @@ export class DataService {
     const { dialect } = this.find(name);
     const kind = readKind(sql, dialect);
     if (kind === "schema") {
+      const { folder } = this.#options.findPlace(name.project);
+      const now = new Date(this.#options.clock.now());
       throw new PlatformError(
         "unprocessable",
         "Migrations own the schema: make a migration with this statement.",
+        {
+          fields: {
+            reason: "schema",
+            migration: await describeMigration(folder, sql, dialect, now),
+          },
+        },
       );
     }
     if (write !== undefined) this.#requireMode("edit");
     const values = Object.fromEntries(
       Object.entries(parameters).map(([key, value]) => [key, fromCell(value)]),
     );
-    return await this.#ask(name, bindParameters(sql, values, dialect), { write, signal });
+    const locate = ({ message, position }: SqlError): number | null =>
+      locateFault({ sql, dialect, message, position });
+    return await this.#ask(name, bindParameters(sql, values, dialect), { write, signal, locate });
   }
 
   /** The plan of a statement, as lines with their depth. */
@@ -280,11 +291,9 @@ export class DataService {
   ): Promise<{ depth: number; text: string }[]> {
     const { dialect } = this.find(name);
     const prefix = dialect === "sqlite" ? "explain query plan " : "explain ";
-    const answer = await this.run(name, {
-      sql: `${prefix}${sql}`,
-      parameters,
-      write: undefined,
-      signal,
+    const statement = { sql: `${prefix}${sql}`, parameters, write: undefined, signal };
+    const answer = await this.run(name, statement).catch((error: unknown) => {
+      throw moveFault(error, -prefix.length);
     });
     return dialect === "sqlite" ? readSqlitePlan(answer) : readPostgresPlan(answer);
   }
@@ -398,6 +407,8 @@ export class DataService {
       write?: SqlQuestion["write"] | undefined;
       limits?: SqlQuestion["limits"];
       signal?: AbortSignal;
+      /** The place of a fault in the text of its author. */
+      locate?: (error: SqlError) => number | null;
     } = {},
   ): Promise<SqlAnswer> {
     const { target } = this.find(name);
@@ -413,14 +424,15 @@ export class DataService {
     try {
       return await children.ask(question, () => ({ database: target }), signal);
     } catch (error) {
-      throw explain(error);
+      throw explain(error, more.locate);
     }
   }
 }
 
-function explain(error: unknown): unknown {
+function explain(error: unknown, locate?: (error: SqlError) => number | null): unknown {
   if (!(error instanceof SqlError)) return error;
   const { kind, message, limit } = error;
+  const position = kind === "invalid" ? (locate?.(error) ?? null) : null;
   switch (kind) {
     case "busy":
       return createRetryLaterError("overloaded", message, BUSY_RETRY_S);
@@ -433,12 +445,27 @@ function explain(error: unknown): unknown {
     case "forbidden":
     case "limit":
       return new PlatformError("unprocessable", message, {
-        fields: { reason: kind, ...(limit === undefined ? {} : { limit }) },
+        fields: {
+          reason: kind,
+          ...(limit === undefined ? {} : { limit }),
+          ...(position === null ? {} : { position }),
+        },
         cause: error,
       });
     default:
       return kind satisfies never;
   }
+}
+
+/** Moves the place of a fault by the length of a text that its author has not written. */
+function moveFault(error: unknown, by: number): unknown {
+  if (!(error instanceof PlatformError)) return error;
+  const { position } = error.fields;
+  if (typeof position !== "number") return error;
+  return new PlatformError("unprocessable", error.message, {
+    fields: { ...error.fields, position: Math.max(0, position + by) },
+    cause: error,
+  });
 }
 
 // The key comes first; each shown value is followed by the size of a long one.

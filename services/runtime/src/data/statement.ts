@@ -68,10 +68,57 @@ export function bindParameters(
   let text = "";
   for (const token of readTokens(sql, dialect)) {
     const index = token.kind === "parameter" ? names.indexOf(token.text.slice(1)) : -1;
-    const mark = dialect === "postgres" ? `$${index + 1}` : `?${index + 1}`;
-    text += index < 0 ? token.text : mark;
+    text += index < 0 ? token.text : markPlace(dialect, index);
   }
   return { sql: text, parameters: names.map((name) => values[name]!) };
+}
+
+/** The mark of a parameter with a name; those of SQLite have numbers, as a name may occur often. */
+function markPlace(dialect: SqlDialect, index: number): string {
+  return `${dialect === "postgres" ? "$" : "?"}${index + 1}`;
+}
+
+/** A statement that was refused. */
+interface RefusedStatement {
+  readonly sql: string;
+  readonly dialect: SqlDialect;
+  readonly message: string;
+  /** Offset in the text that the database got, if it is known. */
+  readonly position: number | undefined;
+}
+
+const UNKNOWN_NAME = /^no such (?:column|table|function|index): ([^]*)$/;
+
+/**
+ * The offset of a fault in the text of a person, whose parameters have names. SQLite names a column, table or function that does
+ * not exist, without its place: it is that of the first such name.
+ */
+export function locateFault({ sql, dialect, message, position }: RefusedStatement): number | null {
+  const names = listParameters(sql, dialect);
+  const name = UNKNOWN_NAME.exec(message)?.[1];
+  // SQLite: `no such column: "x" - should this be …`
+  const wanted = name === undefined ? undefined : unquote(name.split(" - ")[0]!.split(".").at(-1)!);
+  let own = 0;
+  let bound = 0;
+  for (const token of readTokens(sql, dialect)) {
+    const isName = token.kind === "word" || token.kind === "name";
+    if (position === undefined && isName && wanted !== undefined) {
+      if (unquote(token.text).toLowerCase() === wanted.toLowerCase()) return own;
+    }
+    const index = token.kind === "parameter" ? names.indexOf(token.text.slice(1)) : -1;
+    const length = index < 0 ? token.text.length : markPlace(dialect, index).length;
+    if (position !== undefined && position < bound + length) {
+      return index < 0 ? own + position - bound : own;
+    }
+    own += token.text.length;
+    bound += length;
+  }
+  return position === undefined ? null : own;
+}
+
+function unquote(name: string): string {
+  const [first = ""] = name;
+  return name.length > 1 && /["`[]/.test(first) ? name.slice(1, -1) : name;
 }
 
 /** The text of a statement without its literals and comments. */

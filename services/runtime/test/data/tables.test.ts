@@ -274,6 +274,41 @@ for (const { database, skip, start } of DIALECTS) {
     assert.equal((await call("GET", "/data-audit/verification")).body.intact, true);
   });
 
+  test(`${database}: a fault has its place in the text that was written`, { skip }, async (t) => {
+    const { call, place } = await startData(t, await start(t));
+    const ask = (path: string, sql: string, parameters: object = {}): Promise<Answer> =>
+      call("POST", `${base}/${path}`, { json: { sql, parameters } });
+    /** The rest of the text from the place of its fault. */
+    const locate = async (sql: string, parameters?: object, path = "query"): Promise<string> => {
+      const { status, body } = await ask(path, sql, parameters);
+      assert.equal(status, 422, sql);
+      return sql.slice(body.position);
+    };
+    assert.equal(await locate("select 1 as a, 'form' form x"), "x");
+    assert.equal(await locate("select '😀', 'from'\nfrom people limit 1 from"), "from");
+    assert.equal(await locate("select id from people where nane = 'nane'"), "nane = 'nane'");
+    assert.equal(await locate("select p.nane from people p"), locateName("p.nane"));
+    assert.equal(await locate('select 1 from "peeple"'), '"peeple"');
+    const values = { first_name: "a", x: 1 };
+    assert.equal(await locate("select :x, :x where :first_name = 'a' an :x", values), "an :x");
+    assert.equal(await locate("select 1, (2", undefined), "");
+    assert.equal(await locate("selec 1", undefined, "plan"), "selec 1");
+    const { body } = await ask("query", "drop table people");
+    assert.deepEqual(body.migration, {
+      path: "migrations/0001-drop-table-people.sql",
+      text: "drop table people;\n",
+    });
+    mkdirSync(join(place("shop").folder, "migrations"));
+    writeFileSync(join(place("shop").folder, "migrations", "007_tags.sql"), "select 1;");
+    const next = await ask("query", 'create table if not exists "My Tags" (a int); ');
+    assert.equal(next.body.migration.path, "migrations/008_create_table_mytags.sql");
+    assert.equal(next.body.reason, "schema");
+
+    function locateName(name: string): string {
+      return database === "items" ? `${name.split(".")[1]} from people p` : `${name} from people p`;
+    }
+  });
+
   test(`${database}: exports leave hidden columns out and run no formulas`, { skip }, async (t) => {
     const { call } = await startData(t, await start(t));
     const put = { name: "=cmd|' /C calc'!A0" };

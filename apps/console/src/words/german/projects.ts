@@ -59,6 +59,18 @@ export const PROJECTS: Readonly<Record<string, string>> = {
   "Also of this project": "Außerdem von diesem Projekt",
   "API of the project": "API des Projekts",
   "The row was added.": "Die Zeile wurde hinzugefügt.",
+  "A cell is edited by a double click, or with the arrow keys and Enter.":
+    "Eine Zelle wird mit einem Doppelklick bearbeitet, oder mit den Pfeiltasten und der Eingabetaste.",
+  "New value of {name}": "Neuer Wert von {name}",
+  "Width: draw it, or Shift with an arrow key":
+    "Breite: ziehen, oder Umschalttaste mit einer Pfeiltaste",
+  "The database computes this value": "Die Datenbank berechnet diesen Wert",
+  "This value is changed in the form": "Dieser Wert wird im Formular geändert",
+  "Make a migration": "Migration anlegen",
+  "Copy the text of the file": "Text der Datei kopieren",
+  "Migrations own the schema, so nothing was changed. Put this file into the project's folder: the project applies it when it starts.":
+    "Das Schema gehört den Migrationen, deshalb wurde nichts geändert. Legen Sie diese Datei in den Ordner des Projekts: Das Projekt wendet sie beim Start an.",
+  "Text of the migration": "Text der Migration",
   "The row was changed.": "Die Zeile wurde geändert.",
   "New row": "Neue Zeile",
   "Change the row": "Zeile ändern",
