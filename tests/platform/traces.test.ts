@@ -152,6 +152,50 @@ test("what may not be tried is refused", async () => {
   assert.equal(other.body["status"], 404);
 });
 
+test("a tried request reaches what one from outside reaches, at the host of its project", async () => {
+  const paths = [
+    "/api/v1/routes",
+    "/api/v1/admin/series",
+    "/api/docs",
+    "/metrics",
+    "/console/config",
+    "/ui/",
+    "/svc/auth/api/v1/users",
+    "/hello/../api/v1/routes",
+    "/hello/..%2fapi/v1/routes",
+    "/%2e%2e/%2e%2e/api/v1/routes",
+    "/..//api/v1/routes",
+    "//console.localhost/svc/auth/api/v1/users",
+    "/@127.0.0.1:9001/",
+    "/\\\\127.0.0.1/x",
+    "/hello?x=http://127.0.0.1/",
+  ];
+  for (const path of paths) {
+    const tried = await tryIt({ method: "GET", path });
+    assert.equal(tried.status, 200, path);
+    const { status } = await platform.ask(path, {
+      host: "shop.localhost",
+      headers: { "x-forwarded-for": "192.0.2.1" },
+    });
+    assert.equal(tried.body["status"], status, path);
+    if (!path.startsWith("/hello?")) assert.ok(status >= 400, `${path}: ${status}`);
+  }
+  for (const path of [
+    "http://127.0.0.1/",
+    "https://evil.example/",
+    "*",
+    "",
+    "/a\tb",
+    "/a#\u0000",
+  ]) {
+    assert.equal((await tryIt({ method: "GET", path })).status, 400, path);
+  }
+  for (const name of ["x-forwarded-for", "Forwarded", "via", "X_Real_IP", "Proxy-Connection"]) {
+    const body = { method: "GET", path: "/hello", headers: { [name]: "127.0.0.1" } };
+    assert.equal((await tryIt(body)).status, 400, name);
+  }
+});
+
 test("the operations of a project are those of its documentation", async () => {
   const answer = await fetch(new URL("/api/v1/projects/shop/operations", platform.runtime), {
     headers: { authorization: `Bearer ${platform.admin}` },

@@ -3,6 +3,7 @@ import { isUtf8 } from "node:buffer";
 import { validateHeaderName, validateHeaderValue } from "node:http";
 import { PlatformError } from "@platform/kernel/errors";
 import { createValidationError, defineRoute, type ApiRoute } from "@platform/kernel/http";
+import { FORWARDING_HEADERS } from "@platform/kernel/http-parts";
 import { EVERY_SCOPE, requireScope } from "@platform/kernel/identity";
 import { createIdSource } from "@platform/kernel/ids";
 import { formatTraceparent } from "@platform/kernel/trace";
@@ -30,6 +31,8 @@ const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as 
 /** Fields that belong to the connection, and the host, which chooses the project. */
 const OWN_FIELDS =
   /^(?:host|connection|content-length|transfer-encoding|upgrade|keep-alive|te|trailer|expect|proxy-.*|traceparent|tracestate)$/i;
+/** Says to the gateway, and to the project, that the request is none of a program on this machine. */
+const VIA = "1.1 platform-console";
 const DOCUMENT_PATH = "/api/docs/openapi.json";
 
 /** Options of {@link createTryRoutes}. */
@@ -130,6 +133,7 @@ function createTryRoute(options: TryRoutesOptions): ApiRoute {
         const headers = {
           ...readHeaders(body.headers),
           traceparent,
+          via: VIA,
           ...(token === undefined ? {} : { authorization: `Bearer ${token.token}` }),
         };
         const startedMs = performance.now();
@@ -196,7 +200,8 @@ function readHeaders(given: Readonly<Record<string, string>>): Record<string, st
   const names = Object.keys(given);
   if (names.length > HEADERS_MAX) throw refuseHeader("", `more than ${HEADERS_MAX} fields`);
   for (const name of names) {
-    if (OWN_FIELDS.test(name)) throw refuseHeader(name, "is set by the platform");
+    if (OWN_FIELDS.test(name) || isForwarding(name))
+      throw refuseHeader(name, "is set by the platform");
     try {
       validateHeaderName(name);
       validateHeaderValue(name, given[name]!);
@@ -205,6 +210,12 @@ function readHeaders(given: Readonly<Record<string, string>>): Record<string, st
     }
   }
   return { ...given };
+}
+
+// From outside, the gateway sets or removes them.
+function isForwarding(name: string): boolean {
+  const wanted = name.toLowerCase().replaceAll("_", "-");
+  return FORWARDING_HEADERS.some((one) => one === wanted);
 }
 
 function refuseHeader(name: string, message: string): Error {
