@@ -6,13 +6,15 @@ import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { Platform } from "../../identity/platform.ts";
+import { ADA, Platform } from "../../identity/platform.ts";
 import {
   checkPage,
   goTo,
   HOSTILE,
+  openAt,
   openPlatform,
   readClicks,
+  signInAtIdentity,
   takePicture,
   type ConsolePage,
   type Look,
@@ -257,6 +259,54 @@ test(
     await page.evaluate("localStorage.clear()");
   },
 );
+
+test("a right to one project shows that project alone", { skip: chromiumSkip }, async (t) => {
+  const { user, access_token: token } = (await platform.signIn(ADA)) as never as {
+    user: { id: string };
+    access_token: string;
+  };
+  assert.equal((await listProjects(token)).status, 403);
+  const give = async (permissions: string[]): Promise<void> => {
+    const roles = { roles: ["one-project"] };
+    const to = `/api/v1/rbac/users/${user.id}/roles`;
+    await platform.identity("DELETE", to, roles, platform.admin).catch(() => undefined);
+    const path = "/api/v1/rbac/roles/one-project";
+    await platform.identity("DELETE", path, undefined, platform.admin).catch(() => undefined);
+    const role = { name: "one-project", permissions };
+    await platform.identity("POST", "/api/v1/rbac/roles", role, platform.admin);
+    await platform.identity("POST", to, roles, platform.admin);
+  };
+  const open = async () => {
+    const opened = await openAt(t, browser, `${platform.console.origin}/ui/projects`);
+    await signInAtIdentity(opened.page, ADA);
+    return opened;
+  };
+  await give([`data:read:${project}`]);
+  const own = await open();
+  await own.page.getByRole("link", { name: project, exact: true }).click();
+  await own.page.getByRole("link", { name: "items", exact: true }).click();
+  await own.page.getByRole("link", { name: "people", exact: true }).click();
+  await own.page.getByText("200 rows on this page").waitFor();
+  const unlock = own.page.getByRole("button", { name: "Unlock" });
+  assert.equal(await unlock.getAttribute("aria-disabled"), "true");
+  await checkPage(own, "a table for its reader");
+  await own.page.getByRole("link", { name: "SQL", exact: true }).click();
+  await own.page.getByLabel("Statement").fill("select 1");
+  const run = own.page.getByRole("button", { name: "Run" });
+  assert.equal(await run.getAttribute("aria-disabled"), "true");
+
+  await give(["data:read:another-one"]);
+  const other = await open();
+  await other.page.getByText("No project runs").waitFor();
+  await goTo(other, `${base}/people`);
+  await other.page.getByText("Not permitted").first().waitFor();
+});
+
+async function listProjects(token: string): Promise<Response> {
+  return fetch(new URL("/api/v1/projects", platform.runtime), {
+    headers: { authorization: `Bearer ${token}` },
+  });
+}
 
 test(
   "a statement is run, a change is counted and confirmed, and both are in the audit log",

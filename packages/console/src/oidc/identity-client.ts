@@ -13,6 +13,8 @@ import * as oauth from "oauth4webapi";
 import type { EndedSessions, Grant, IdentityTokens } from "../session/session.ts";
 
 const DISCOVERY_AGE_MS = 600_000;
+/** A sign-in asks for scopes that have come lately. */
+const SIGN_IN_AGE_MS = 2_000;
 const REQUEST_TIMEOUT_MS = 10_000;
 const fetchBounded = createBoundedFetch(1_048_576, "identity's response");
 /** Access tokens are renewed this long before they expire. */
@@ -67,14 +69,14 @@ export class IdentityClient {
 
   /** The address that the browser is sent to. `prompt` is that of OpenID Connect. */
   async begin(pending: PendingSignIn, prompt: "none" | "login" | undefined): Promise<string> {
-    const server = await this.#discover();
+    const server = await this.#discover(SIGN_IN_AGE_MS);
     const url = new URL(server.authorization_endpoint ?? "");
     const { clientId, redirectUri, scopes } = this.#options;
     const parameters = {
       client_id: clientId,
       response_type: "code",
       redirect_uri: redirectUri,
-      scope: scopes.join(" "),
+      scope: [...scopes, ...findNamed(scopes, server.scopes_supported)].join(" "),
       state: pending.state,
       nonce: pending.nonce,
       code_challenge: await oauth.calculatePKCECodeChallenge(pending.verifier),
@@ -205,10 +207,10 @@ export class IdentityClient {
   }
 
   // Shared by concurrent sign-ins; a failure is not kept.
-  #discover(): Promise<oauth.AuthorizationServer> {
+  #discover(ageMsMax = DISCOVERY_AGE_MS): Promise<oauth.AuthorizationServer> {
     const now = this.#options.clock.monotonicMs();
     const known = this.#server;
-    if (known !== undefined && now - known.atMs < DISCOVERY_AGE_MS) return known.found;
+    if (known !== undefined && now - known.atMs < ageMsMax) return known.found;
     const found = explain(async () => {
       const issuer = new URL(this.#options.issuer);
       const response = await oauth.discoveryRequest(issuer, this.#request());
@@ -237,6 +239,8 @@ export class IdentityClient {
   }
 }
 
+/** Scopes for one thing that a sign-in asks for: its address has a bound. */
+const NAMED_MAX = 60;
 /** Time in which a sign-in must return from identity. */
 export const PENDING_MS = 300_000;
 
@@ -282,6 +286,15 @@ export function readIssueTime(tokens: IdentityTokens): number {
 // Read only for display: the token came from identity directly, and services verify it.
 function readAccessToken({ accessToken }: IdentityTokens): Readonly<Record<string, unknown>> {
   return parseJwt(accessToken)?.payload ?? {};
+}
+
+/** Scopes for one thing alone, `data:read:NAME`, of which the console asks for the one for all. */
+function findNamed(asked: readonly string[], supported: readonly string[] = []): string[] {
+  const named = supported.filter((scope) => {
+    const parts = scope.split(":");
+    return parts.length === 3 && asked.includes(parts.slice(0, 2).join(":"));
+  });
+  return named.slice(0, NAMED_MAX);
 }
 
 function wrongLogoutToken(): PlatformError {

@@ -22,7 +22,9 @@ import { CHANGED, requireVersion, showVersion } from "./versions.ts";
 const roleName = z
   .string()
   .regex(/^[a-z0-9][a-z0-9_.-]{0,62}$/, "lower-case letters, digits and . _ -");
-const permission = z.string().regex(PERMISSION, "<resource>:<action>, * on either side");
+const permission = z
+  .string()
+  .regex(PERMISSION, "<resource>:<action>, * on either side, or data:<action>:<project>");
 const permissions = z.array(permission).max(POLICY_LIMITS.permissionsPerRole);
 const roles = z.array(roleName).max(POLICY_LIMITS.parentsPerRole);
 const description = z.string().max(512).default("");

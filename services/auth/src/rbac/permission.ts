@@ -1,17 +1,27 @@
-// Permissions `<resource>:<action>` with `*` on either side.
+// Permissions `<resource>:<action>` with `*` on either side, or for the data of one project: `data:<action>:<name>`.
 
-const PART = "(?:[a-z0-9][a-z0-9_.-]{0,62}|\\*)";
+const NAME = "[a-z0-9][a-z0-9_.-]{0,62}";
+/** Permissions that may be for one thing alone. */
+const NAMED = "data:(?:read|edit|query)";
+const PART = `(?:${NAME}|\\*)`;
 
 /** The form of a permission. */
-export const PERMISSION = new RegExp(`^${PART}:${PART}$`);
+export const PERMISSION = new RegExp(`^(?:${PART}:${PART}|${NAMED}:${NAME})$`);
 
-/** True if `held` includes `wanted`; only `*` covers a wanted `*`. */
+/** The permission for all things of which one is for one thing: `data:read` of `data:read:shop`; undefined for others. */
+export function generalize(permission: string): string | undefined {
+  const [resource, action, name] = permission.split(":");
+  return name === undefined ? undefined : `${resource}:${action}`;
+}
+
+/** True if `held` includes `wanted`; only `*` covers a wanted `*`, and one for a name covers only that name. */
 export function coversPermission(held: string, wanted: string): boolean {
-  const [heldResource, heldAction] = held.split(":");
-  const [resource, action] = wanted.split(":");
+  const [heldResource, heldAction, heldName] = held.split(":");
+  const [resource, action, name] = wanted.split(":");
   return (
     (heldResource === "*" || heldResource === resource) &&
-    (heldAction === "*" || heldAction === action)
+    (heldAction === "*" || heldAction === action) &&
+    (heldName === undefined || heldName === name)
   );
 }
 
@@ -28,13 +38,16 @@ export function intersectPermissions(
 ): readonly string[] {
   const common = new Set<string>();
   for (const one of left) {
-    const [resource = "", action = ""] = one.split(":");
+    const [resource = "", action = "", name] = one.split(":");
     for (const other of right) {
-      const [otherResource = "", otherAction = ""] = other.split(":");
+      const [otherResource = "", otherAction = "", otherName] = other.split(":");
       const commonResource = intersectPart(resource, otherResource);
       const commonAction = intersectPart(action, otherAction);
-      if (commonResource !== undefined && commonAction !== undefined)
-        common.add(`${commonResource}:${commonAction}`);
+      if (commonResource === undefined || commonAction === undefined) continue;
+      if (name !== undefined && otherName !== undefined && name !== otherName) continue;
+      const commonName = name ?? otherName;
+      const suffix = commonName === undefined ? "" : `:${commonName}`;
+      common.add(`${commonResource}:${commonAction}${suffix}`);
     }
   }
   return [...common].sort();

@@ -1,5 +1,9 @@
 // Effective rights of a user or a client: bound roles, their ancestors, and the permissions of all of them.
 import type { AuthDatabase } from "../database/schema.ts";
+import { generalize } from "./permission.ts";
+
+/** Scopes that follow from permissions of roles for one thing. */
+const NAMED_MAX = 500;
 
 /** The user or client whose rights are read. */
 interface Subject {
@@ -76,20 +80,22 @@ export function createRbac(database: AuthDatabase): Rbac {
     return version;
   };
   const listScopes = async (): Promise<Scope[]> => {
-    const [scopes, permissions, roles] = await Promise.all([
+    const [scopes, permissions, roles, named] = await Promise.all([
       db.selectFrom("auth_scopes").selectAll().orderBy("name").execute(),
       db.selectFrom("auth_scope_permissions").selectAll().orderBy("permission").execute(),
       db.selectFrom("auth_scope_roles").selectAll().orderBy("role").execute(),
+      listNamed(db),
     ]);
     const permissionsByScope = Map.groupBy(permissions, ({ scope }) => scope);
     const rolesByScope = Map.groupBy(roles, ({ scope }) => scope);
-    return scopes.map(({ name, description, first_party }) => ({
+    const own = scopes.map(({ name, description, first_party }) => ({
       name,
       description,
       first_party: first_party === 1,
       permissions: (permissionsByScope.get(name) ?? []).map(({ permission }) => permission),
       roles: (rolesByScope.get(name) ?? []).map(({ role }) => role),
     }));
+    return [...own, ...deriveScopes(own, named)];
   };
   return {
     readPolicyVersion,
@@ -175,6 +181,30 @@ export function createRbac(database: AuthDatabase): Rbac {
       }));
     },
   };
+}
+
+/** Permissions of roles for one thing alone, at most 500. */
+async function listNamed(db: AuthDatabase["db"]): Promise<string[]> {
+  const rows = await db
+    .selectFrom("auth_role_permissions")
+    .select("permission")
+    .distinct()
+    .where("permission", "like", "%:%:%")
+    .orderBy("permission")
+    .limit(NAMED_MAX)
+    .execute();
+  return rows.map(({ permission }) => permission);
+}
+
+/** A permission of a role for one thing is a scope, too, if the one for all such things is. */
+function deriveScopes(scopes: readonly Scope[], named: readonly string[]): Scope[] {
+  const byName = new Map(scopes.map((scope) => [scope.name, scope]));
+  return named.flatMap((name) => {
+    const general = byName.get(generalize(name) ?? "");
+    if (general === undefined || byName.has(name)) return [];
+    const { first_party, description } = general;
+    return [{ name, description, permissions: [name], roles: [], first_party }];
+  });
 }
 
 // Returns a function that lists the permissions of a role, inherited ones included.

@@ -1,6 +1,6 @@
 // Permissions that a client can convey, which the user who registers or changes it must hold.
 import { requireAdministrator, requireHeld, type Grantor } from "../../rbac/grant.ts";
-import { hasPermission } from "../../rbac/permission.ts";
+import { generalize, hasPermission } from "../../rbac/permission.ts";
 import { FIRST_PARTY, PLATFORM_AUDIENCE, readActingRoles } from "../core/client-metadata.ts";
 import { EXCHANGE_PERMISSION, TOKEN_EXCHANGE_GRANT } from "../token/token-exchange.ts";
 
@@ -45,6 +45,13 @@ export function findExcess(
   if (hasGrant(metadata, TOKEN_EXCHANGE_GRANT) && !hasPermission(granted, EXCHANGE_PERMISSION))
     return TOKEN_EXCHANGE_GRANT;
   return readScope(metadata).find((name) => !isGranted(scopes.get(name), granted));
+}
+
+/** A list of scopes with those for one thing alone of which it has the one for all. */
+export function addNamed(scope: string, scopes: ScopePermissions): string {
+  const listed = scope.split(" ");
+  const named = [...scopes.keys()].filter((name) => listed.includes(generalize(name) ?? ""));
+  return [...new Set([...listed, ...named])].join(" ");
 }
 
 /** Existing scopes of the metadata that convey no more than `granted`, in their order. */

@@ -11,7 +11,8 @@ import {
   findMetadataProblem,
   PLATFORM_AUDIENCE,
 } from "../core/client-metadata.ts";
-import { findExcess, limitScope, type ScopePermissions } from "./client-grant.ts";
+import { isPlatformClient } from "../core/lifetimes.ts";
+import { addNamed, findExcess, limitScope, type ScopePermissions } from "./client-grant.ts";
 
 const OPENED_MAX = 1_000;
 const ID_PATTERN = /^[\x20-\x7e]{1,255}$/;
@@ -223,9 +224,14 @@ export class ClientStore {
     }
     if (row.keeps_audience === 1) metadata[PLATFORM_AUDIENCE] = "always";
     const { scope } = metadata;
-    if (scope !== undefined)
-      metadata.scope = limitScope(scope, this.#options.getScopes(), readGranted(row));
+    if (scope !== undefined) metadata.scope = this.#limitScope(row, scope);
     return metadata;
+  }
+
+  #limitScope(row: ClientRow, scope: string): string {
+    const scopes = this.#options.getScopes();
+    const listed = isPlatformClient(row.client_id) ? addNamed(scope, scopes) : scope;
+    return limitScope(listed, scopes, readGranted(row));
   }
 
   #open(clientId: string, sealed: string): string {
