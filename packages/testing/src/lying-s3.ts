@@ -34,6 +34,7 @@ export interface LyingS3Options {
 
 interface Kept {
   bytes: Buffer;
+  metadata: Record<string, string>;
   checksums: Record<string, string>;
 }
 
@@ -140,6 +141,7 @@ export class LyingS3 implements AsyncDisposable {
     if (found === undefined) return error(404, "NoSuchKey");
     const fields = {
       etag: tag(found.bytes),
+      ...found.metadata,
       ...(headers["x-amz-checksum-mode"] ? found.checksums : {}),
     };
     const range = /^bytes=(\d+)-(\d+)$/.exec(headers.range ?? "");
@@ -193,11 +195,13 @@ export class LyingS3 implements AsyncDisposable {
       /^x-amz-checksum-(?:crc|sha)/.test(field),
     );
     const checksums = this.#hasChecksums ? (Object.fromEntries(own) as Record<string, string>) : {};
+    const named = Object.entries(headers).filter(([field]) => field.startsWith("x-amz-meta-"));
+    const metadata = Object.fromEntries(named) as Record<string, string>;
     // A store that keeps other bytes computes its checksum from them.
     const isAltered = fault?.kind === "alter";
     if (isAltered) for (const field of Object.keys(checksums)) checksums[field] = "AAAAAA==";
     if (fault?.kind !== "lose")
-      this.objects.set(name, { bytes: isAltered ? flip(body) : body, checksums });
+      this.objects.set(name, { bytes: isAltered ? flip(body) : body, metadata, checksums });
     return { status: 200, fields: { etag: tag(body) }, body: Buffer.alloc(0) };
   }
 }

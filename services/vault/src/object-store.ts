@@ -25,6 +25,7 @@ import { MultipartService } from "./store/multipart-service.ts";
 import { ObjectService, type ServiceEnvironment } from "./store/object-service.ts";
 import { StoredOutbox } from "./store/outbox.ts";
 import type { RemoteService } from "./store/remote-service.ts";
+import { ReplicationService } from "./store/replication-service.ts";
 import type { TierService } from "./store/tier-service.ts";
 import type { Sweeps } from "./upkeep/sweeps.ts";
 import type { Embedder } from "./model/vector.ts";
@@ -99,6 +100,7 @@ export class Store {
   readonly jobs: JobService;
   readonly imports: ImportService;
   readonly remotes: RemoteService;
+  readonly replication: ReplicationService;
   readonly tiers: TierService;
   readonly sweeps: Sweeps;
   readonly #env: ServiceEnvironment;
@@ -139,6 +141,7 @@ export class Store {
     this.imports = new ImportService(environment);
     this.tasks = new TaskQueue({ ...environment, index, log: maintenance.log });
     this.remotes = parts.remotes;
+    this.replication = new ReplicationService(environment, this.objects, index);
     this.tiers = parts.tiers;
     this.sweeps = parts.sweeps;
     this.#handleTasks(embedder);

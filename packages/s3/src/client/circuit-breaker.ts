@@ -44,8 +44,10 @@ export class CircuitBreaker {
       return;
     }
     this.#failures += 1;
-    if (this.#failures < FAILURES_MAX) return;
+    const nowMs = this.#clock.monotonicMs();
+    // Requests that were in flight when the circuit opened are no trials.
+    if (this.#failures < FAILURES_MAX || nowMs < this.#untilMs) return;
     this.#openMs = Math.min(OPEN_MS_MAX, this.#openMs === 0 ? OPEN_MS : this.#openMs * 2);
-    this.#untilMs = this.#clock.monotonicMs() + this.#openMs;
+    this.#untilMs = nowMs + this.#openMs;
   }
 }

@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EgressGuard } from "@platform/kernel/egress";
 import { systemClock, type Clock } from "@platform/kernel/time";
-import { encodeUri, signRequest } from "../signature/index.ts";
+import { encodeUri, type SignedHead, signRequest } from "../signature/index.ts";
 import { malformed, readExactly, readText } from "./answer-body.ts";
 import { findText, parseAnswer, type AnswerElement } from "./answer-document.ts";
 import { CircuitBreaker } from "./circuit-breaker.ts";
@@ -14,6 +14,7 @@ import {
   type S3ClientErrorCode,
   type S3Operation,
 } from "./error.ts";
+import { S3Stream } from "./stream.ts";
 import { Transport } from "./transport.ts";
 
 const ERROR_BYTES_MAX = 64 * 1024;
@@ -23,6 +24,7 @@ const PAGE_BYTES_MAX = 8 * 1024 * 1024;
 /** Bodies from this size on are hashed on a thread of the pool. */
 const ASIDE_BYTES_MIN = 64 * 1024;
 const EMPTY = new Uint8Array(0);
+const STALL_MS = 15_000;
 const BACKOFF_MS = 200;
 const BACKOFF_MS_MAX = 10_000;
 const RETRY_AFTER_MS_MAX = 30_000;
@@ -81,6 +83,8 @@ export interface S3RequestOptions {
   signal?: AbortSignal | undefined;
   /** Attempts of this request. */
   attemptsMax?: number | undefined;
+  /** It is not even sent again over another connection if a kept one breaks: it might have an effect twice. */
+  isOnce?: boolean | undefined;
 }
 
 /** An additional checksum of a whole object, as S3 names it; the value is base64. */
@@ -91,16 +95,55 @@ export interface S3Checksum {
 
 /** Options of a put and of the completion of an upload. */
 export interface S3PutOptions extends S3RequestOptions {
+  /** Attributes of the object, names in lower case. */
+  headers?: Readonly<Record<string, string>> | undefined;
   /** Refuses to replace an object: `precondition_failed`, which a repeated request may meet after a lost answer. */
   isNew?: boolean | undefined;
   /** The store compares it with what it has received, and keeps it, if it supports that. */
   checksum?: S3Checksum | undefined;
 }
 
+/** The version that a put has made; `undefined` from stores and buckets without versions. */
+export interface S3Written {
+  versionId: string | undefined;
+}
+
+/** A request that this client has no method for. */
+export interface S3Call {
+  operation: S3Operation;
+  method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE";
+  /** Absent for the bucket. */
+  key?: string;
+  query?: readonly (readonly [name: string, value: string])[];
+  /** Names in lower case. */
+  headers?: Readonly<Record<string, string>>;
+  /** A stream is read once: such a request has one attempt. */
+  body?: Uint8Array | S3Stream;
+}
+
+/** A short answer to an {@link S3Call}. */
+export interface S3Reply {
+  status: number;
+  headers: IncomingHttpHeaders;
+  text: string;
+}
+
+/** An answer whose body is being received. Whoever has it closes it. */
+export interface S3OpenAnswer {
+  status: number;
+  headers: IncomingHttpHeaders;
+  /** The body. Rejects if the store is silent while it is awaited, or ends early. */
+  chunks(): AsyncGenerator<Buffer, void, undefined>;
+  close(): void;
+}
+
 /** An object's size in bytes and its entity tag. */
 export interface S3ObjectHead {
   bytes: number;
   etag: string | undefined;
+  versionId: string | undefined;
+  /** User metadata, names in lower case. */
+  metadata: Readonly<Record<string, string>>;
   /** Checksums of the whole object that the store returns; only if they were requested. */
   checksums: readonly S3Checksum[];
 }
@@ -119,17 +162,13 @@ export interface S3Page {
   next: string | undefined;
 }
 
-interface Call {
-  operation: S3Operation;
-  method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE";
-  /** `undefined` for the bucket. */
-  key?: string;
-  query?: readonly (readonly [name: string, value: string])[];
-  headers?: Readonly<Record<string, string>>;
-  body?: Uint8Array;
+interface Call extends S3Call {
   options: S3RequestOptions;
+  /** Its answer is passed on, with any status. */
+  isOpen?: true;
 }
 
+const MISSING_OBJECT: ReadonlySet<string> = new Set(["NoSuchKey", "NoSuchVersion"]);
 const CHECKSUMS = ["CRC32C", "CRC64NVME", "SHA256"] as const;
 
 /** Connections to a store and what is known about its health; the clients of several buckets share them. */
@@ -176,17 +215,44 @@ export class S3Client {
       guard: options.guard,
       ca: options.ca,
       socketsMax: options.socketsMax ?? 16,
-      stallMs: options.stallMs ?? 15_000,
+      stallMs: options.stallMs ?? STALL_MS,
       attemptMs: options.attemptMs ?? 120_000,
     });
     return { transport, breaker: new CircuitBreaker(this.#clock), closing: new AbortController() };
   }
 
   /** Stores an object; the store verifies the SHA-256 of what it receives. */
-  async put(key: string, body: Uint8Array, options: S3PutOptions = {}): Promise<void> {
+  async put(
+    key: string,
+    body: Uint8Array | S3Stream,
+    options: S3PutOptions = {},
+  ): Promise<S3Written> {
     const headers = toPutHeaders(options);
     const call: Call = { operation: "put", method: "PUT", key, headers, body, options };
-    await this.#send(call, (answer) => readEmpty(answer, "put"));
+    return this.#send(call, (answer) => readWritten(answer, "put"));
+  }
+
+  /** Sends a request and returns its answer, of at most 1 MiB. */
+  request(call: S3Call, options: S3RequestOptions = {}): Promise<S3Reply> {
+    return this.#send({ ...call, options }, async (answer) => {
+      const text = await readText(answer, call.operation, BUCKET_DOCUMENT_BYTES_MAX);
+      return { status: answer.statusCode ?? 0, headers: answer.headers, text };
+    });
+  }
+
+  /**
+   * Sends a request in one attempt, and returns its answer whatever its status is, errors included, as soon as its head has come.
+   */
+  async open(call: S3Call, options: S3RequestOptions = {}): Promise<S3OpenAnswer> {
+    const opened = Promise.withResolvers<S3OpenAnswer>();
+    const closed = Promise.withResolvers<void>();
+    const { stallMs = STALL_MS } = this.#options;
+    const over = this.#send({ ...call, options, isOpen: true }, async (answer) => {
+      opened.resolve(openAnswer(answer, call.operation, stallMs, closed.resolve));
+      await closed.promise;
+    });
+    over.catch(opened.reject);
+    return opened.promise;
   }
 
   /** Reads the bytes from `start` to below `end`. An object that ends before `end` is `range_not_satisfiable`. */
@@ -207,10 +273,12 @@ export class S3Client {
    */
   async head(
     key: string,
-    options: S3RequestOptions & { withChecksums?: boolean } = {},
+    options: S3RequestOptions & { withChecksums?: boolean; versionId?: string } = {},
   ): Promise<S3ObjectHead | undefined> {
     const asked = options.withChecksums === true ? { "x-amz-checksum-mode": "ENABLED" } : {};
-    const call: Call = { operation: "head", method: "HEAD", key, headers: asked, options };
+    const { versionId } = options;
+    const query = versionId === undefined ? [] : [["versionId", versionId] as const];
+    const call: Call = { operation: "head", method: "HEAD", key, query, headers: asked, options };
     try {
       return await this.#send(call, readHead);
     } catch (error) {
@@ -220,13 +288,12 @@ export class S3Client {
     const headers = { range: "bytes=0-0" };
     try {
       return await this.#send(
-        { operation: "head", method: "GET", key, headers, options },
+        { operation: "head", method: "GET", key, query, headers, options },
         readHeadOfRange,
       );
     } catch (error) {
-      if (isCode(error, "not_found") && (error as S3ClientError).serverCode === "NoSuchKey") {
-        return undefined;
-      }
+      const { code, serverCode = "" } = error as S3ClientError;
+      if (code === "not_found" && MISSING_OBJECT.has(serverCode)) return undefined;
       throw error;
     }
   }
@@ -289,14 +356,18 @@ export class S3Client {
   /** Starts a multipart upload and returns its id. With an algorithm, its completion may have a checksum of the whole. */
   createUpload(
     key: string,
-    options: S3RequestOptions & { algorithm?: S3Checksum["algorithm"] | undefined } = {},
+    options: S3RequestOptions & {
+      algorithm?: S3Checksum["algorithm"] | undefined;
+      headers?: Readonly<Record<string, string>>;
+    } = {},
   ): Promise<string> {
     const query = [["uploads", ""]] as const;
     const { algorithm } = options;
-    const headers: Record<string, string> =
+    const whole: Record<string, string> =
       algorithm === undefined
         ? {}
         : { "x-amz-checksum-algorithm": algorithm, "x-amz-checksum-type": "FULL_OBJECT" };
+    const headers = { ...options.headers, ...whole };
     const call: Call = { operation: "create_upload", method: "POST", key, query, headers, options };
     return this.#send(call, async (answer) => {
       const root = await readDocument(answer, "create_upload", "InitiateMultipartUploadResult");
@@ -311,7 +382,7 @@ export class S3Client {
     key: string,
     uploadId: string,
     number: number,
-    body: Uint8Array,
+    body: Uint8Array | S3Stream,
     options: S3RequestOptions = {},
   ): Promise<string> {
     const query = [
@@ -327,16 +398,17 @@ export class S3Client {
     });
   }
 
-  /** Completes an upload of parts with these tags. */
+  /** Completes an upload of parts with these tags; without numbers they are 1, 2, 3 and so on. */
   async completeUpload(
     key: string,
     uploadId: string,
     etags: readonly string[],
     options: S3PutOptions = {},
-  ): Promise<void> {
+    numbers: readonly number[] = etags.map((_, index) => index + 1),
+  ): Promise<S3Written> {
     const parts = etags.map(
       (etag, index) =>
-        `<Part><PartNumber>${index + 1}</PartNumber><ETag>${escapeXml(etag)}</ETag></Part>`,
+        `<Part><PartNumber>${numbers[index]}</PartNumber><ETag>${escapeXml(etag)}</ETag></Part>`,
     );
     const body = Buffer.from(
       `<CompleteMultipartUpload xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${parts.join("")}</CompleteMultipartUpload>`,
@@ -344,9 +416,12 @@ export class S3Client {
     const query = [["uploadId", uploadId]] as const;
     const type = options.checksum === undefined ? {} : { "x-amz-checksum-type": "FULL_OBJECT" };
     const headers = { "content-type": "application/xml", ...type, ...toPutHeaders(options) };
-    await this.#send(
+    return this.#send(
       { operation: "complete_upload", method: "POST", key, query, headers, body, options },
-      (answer) => readDocument(answer, "complete_upload", "CompleteMultipartUploadResult"),
+      async (answer) => {
+        await readDocument(answer, "complete_upload", "CompleteMultipartUploadResult");
+        return { versionId: readVersionId(answer) };
+      },
     );
   }
 
@@ -401,7 +476,8 @@ export class S3Client {
     this.#inFlight += 1;
     try {
       const payloadHash = await hashBody(call.body ?? EMPTY);
-      const last = options.attemptsMax ?? attemptsMax;
+      const isOnce = call.isOpen === true || call.body instanceof S3Stream;
+      const last = isOnce ? 1 : (options.attemptsMax ?? attemptsMax);
       for (let attempt = 1; ; attempt += 1) {
         try {
           return await this.#attempt(call, payloadHash, signal, read);
@@ -447,13 +523,32 @@ export class S3Client {
     }
     const started = this.#clock.monotonicMs();
     let failure: S3ClientError | undefined;
+    let isSettled = false;
+    // The body of an open answer may take any time, in which the circuit must not wait for it.
+    const settle = (isHealthy: boolean | undefined): void => {
+      if (!isSettled) this.#breaker.settle(isHealthy);
+      isSettled = true;
+    };
     try {
       const target = this.#targetOf(call);
-      const headers = this.#sign(call, target, payloadHash);
+      const { headers, ...head } = this.#sign(call, target, payloadHash);
+      const sent = body instanceof S3Stream ? body.encode(head) : body;
+      const isOpen = call.isOpen === true;
       return await this.#transport.send(
-        { operation, method, hostname: this.#hostname, target, headers, body, signal },
+        {
+          operation,
+          method,
+          hostname: this.#hostname,
+          target,
+          headers,
+          body: sent,
+          signal,
+          isOpen,
+          isOnce: call.options.isOnce === true,
+        },
         async (answer) => {
-          await refuseFailure(answer, operation);
+          if (isOpen) settle((answer.statusCode ?? 0) < 500);
+          else await refuseFailure(answer, operation);
           return read(answer);
         },
       );
@@ -462,7 +557,7 @@ export class S3Client {
       throw error;
     } finally {
       const isNeutral = failure?.code === "aborted" || failure?.code === "address_not_allowed";
-      this.#breaker.settle(isNeutral ? undefined : failure?.isOutage !== true);
+      settle(isNeutral ? undefined : failure?.isOutage !== true);
       this.#options.onAttempt?.({
         operation,
         code: failure?.code ?? "ok",
@@ -485,26 +580,31 @@ export class S3Client {
     return pairs.length === 0 ? path : `${path}?${pairs.join("&")}`;
   }
 
-  #sign(call: Call, target: string, payloadHash: string): Record<string, string> {
+  #sign(call: Call, target: string, payloadHash: string): SignedHead {
     const { endpoint, region } = this.#options;
     const { accessKey, secretKey, sessionToken } = this.#options.credentials();
     const port = endpoint.port === "" ? "" : `:${endpoint.port}`;
     const host = `${this.#hostname}${port}`;
     const headers: Record<string, string> = { ...this.#options.headers, ...call.headers, host };
     if (sessionToken !== undefined) headers["x-amz-security-token"] = sessionToken;
+    if (call.body instanceof S3Stream) call.body.describe(headers);
     const signed = signRequest(
       { accessKey, secret: secretKey, region },
       { method: call.method, target, headers, payloadHash, timeMs: this.#clock.now() },
-    ).headers;
-    signed["accept-encoding"] = "identity";
-    if (call.body !== undefined) signed["content-length"] = String(call.body.length);
-    else if (call.method === "POST" || call.method === "PUT") signed["content-length"] = "0";
+    );
+    signed.headers["accept-encoding"] = "identity";
+    const { body } = call;
+    if (body instanceof S3Stream) signed.headers["content-length"] = String(body.encodedLength);
+    else if (body !== undefined) signed.headers["content-length"] = String(body.length);
+    else if (call.method === "POST" || call.method === "PUT")
+      signed.headers["content-length"] = "0";
     return signed;
   }
 }
 
-function toPutHeaders({ isNew, checksum }: S3PutOptions): Record<string, string> {
+function toPutHeaders({ isNew, checksum, headers }: S3PutOptions): Record<string, string> {
   return {
+    ...headers,
     ...(isNew === true ? { "if-none-match": "*" } : {}),
     ...(checksum === undefined
       ? {}
@@ -534,7 +634,8 @@ function isCode(error: unknown, code: S3ClientErrorCode): boolean {
 }
 
 // SHA-256 of a large body takes milliseconds: not on this thread.
-async function hashBody(body: Uint8Array): Promise<string> {
+async function hashBody(body: Uint8Array | S3Stream): Promise<string> {
+  if (body instanceof S3Stream) return body.payloadHash;
   if (body.length < ASIDE_BYTES_MIN) return hash("sha256", body, "hex");
   const digest = await crypto.subtle.digest("SHA-256", body as Uint8Array<ArrayBuffer>);
   return Buffer.from(digest).toString("hex");
@@ -587,6 +688,54 @@ async function readEmpty(answer: IncomingMessage, operation: S3Operation): Promi
   throw malformed(operation, "a document where none belongs", status);
 }
 
+async function readWritten(answer: IncomingMessage, operation: S3Operation): Promise<S3Written> {
+  await readEmpty(answer, operation);
+  return { versionId: readVersionId(answer) };
+}
+
+// "null" is the version of buckets without versions.
+function readVersionId({ headers }: IncomingMessage): string | undefined {
+  const found = headers["x-amz-version-id"];
+  return typeof found === "string" && found !== "null" ? found : undefined;
+}
+
+const METADATA = "x-amz-meta-";
+
+function readMetadata({ headers }: IncomingMessage): Record<string, string> {
+  const found = Object.entries(headers).flatMap(([name, value]) =>
+    name.startsWith(METADATA) && typeof value === "string"
+      ? [[name.slice(METADATA.length), value] as const]
+      : [],
+  );
+  return Object.fromEntries(found);
+}
+
+// The store may be silent for long if this side reads slowly: only the wait for the next bytes counts.
+function openAnswer(
+  answer: IncomingMessage,
+  operation: S3Operation,
+  stallMs: number,
+  onClosed: () => void,
+): S3OpenAnswer {
+  async function* chunks(): AsyncGenerator<Buffer, void, undefined> {
+    const silent = (): void => {
+      answer.destroy(new S3ClientError("timeout", `silent for ${stallMs} ms`, { operation }));
+    };
+    let timer = setTimeout(silent, stallMs);
+    try {
+      for await (const chunk of answer) {
+        clearTimeout(timer);
+        yield chunk as Buffer;
+        timer = setTimeout(silent, stallMs);
+      }
+    } finally {
+      clearTimeout(timer);
+      onClosed();
+    }
+  }
+  return { status: answer.statusCode ?? 0, headers: answer.headers, chunks, close: onClosed };
+}
+
 async function readRange(answer: IncomingMessage, start: number, end: number): Promise<Buffer> {
   const range = parseContentRange(answer.headers["content-range"]);
   if (answer.statusCode !== 206 || range === undefined) {
@@ -611,7 +760,13 @@ async function readHead(answer: IncomingMessage): Promise<S3ObjectHead> {
   if (length === undefined || !/^\d{1,15}$/.test(length)) {
     throw malformed("head", "it has no Content-Length");
   }
-  return { bytes: Number(length), etag: answer.headers.etag, checksums: readChecksums(answer) };
+  return {
+    bytes: Number(length),
+    etag: answer.headers.etag,
+    versionId: readVersionId(answer),
+    metadata: readMetadata(answer),
+    checksums: readChecksums(answer),
+  };
 }
 
 // Composite checksums are those of the parts' checksums, and say nothing that a client without the parts could compare.
@@ -627,7 +782,9 @@ async function readHeadOfRange(answer: IncomingMessage): Promise<S3ObjectHead> {
   const range = parseContentRange(answer.headers["content-range"]);
   if (range === undefined) throw malformed("head", "it ignores the range", answer.statusCode);
   await readExactly(answer, "head", range.end - range.start);
-  return { bytes: range.total, etag: answer.headers.etag, checksums: [] };
+  const { etag } = answer.headers;
+  const described = { versionId: readVersionId(answer), metadata: readMetadata(answer) };
+  return { bytes: range.total, etag, ...described, checksums: [] };
 }
 
 function parseContentRange(

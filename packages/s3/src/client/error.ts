@@ -49,7 +49,9 @@ export type S3Operation =
   | "complete_upload"
   | "abort_upload"
   | "list_uploads"
-  | "describe";
+  | "describe"
+  | "change"
+  | "forward";
 
 /** Facts about a failed request besides its code. */
 export interface S3ClientErrorDetails {

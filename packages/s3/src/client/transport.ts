@@ -1,8 +1,17 @@
 // One HTTP request to the store, over connections that are kept.
-import { Agent as HttpAgent, request as requestHttp, type IncomingMessage } from "node:http";
+import { once } from "node:events";
+import {
+  Agent as HttpAgent,
+  type ClientRequest,
+  type IncomingMessage,
+  request as requestHttp,
+} from "node:http";
 import { Agent as HttpsAgent, request as requestHttps } from "node:https";
 import { EgressError, type EgressGuard } from "@platform/kernel/egress";
 import { S3ClientError, type S3Operation } from "./error.ts";
+
+/** Longest time of a body that is sent while it is read; its stalls end it sooner. */
+const STREAM_MS_MAX = 86_400_000;
 
 /** Options of a `Transport`. */
 export interface TransportOptions {
@@ -25,14 +34,20 @@ export interface TransportRequest {
   /** Path and query. */
   target: string;
   headers: Readonly<Record<string, string>>;
-  body: Uint8Array | undefined;
+  /** A stream is sent over a connection of its own, since it cannot be sent again over another. */
+  body: Uint8Array | AsyncIterable<Uint8Array> | undefined;
   signal: AbortSignal | undefined;
+  /** The answer may take any time once its head has come. */
+  isOpen: boolean;
+  /** Not sent again if a kept connection breaks. */
+  isOnce: boolean;
 }
 
 /** Sends requests; rejects with an S3ClientError. */
 export class Transport {
   readonly #options: TransportOptions;
   readonly #agent: HttpAgent | HttpsAgent;
+  readonly #streams: HttpAgent | HttpsAgent;
 
   constructor(options: TransportOptions) {
     this.#options = options;
@@ -43,10 +58,13 @@ export class Transport {
       maxFreeSockets: socketsMax,
       ...(guard === undefined ? {} : { lookup: guard.lookup }),
     };
-    this.#agent =
-      endpoint.protocol === "https:"
-        ? new HttpsAgent({ ...shared, ...(ca === undefined ? {} : { ca: [...ca] }) })
-        : new HttpAgent(shared);
+    const secure = { ...shared, ...(ca === undefined ? {} : { ca: [...ca] }) };
+    const isSecure = endpoint.protocol === "https:";
+    this.#agent = isSecure ? new HttpsAgent(secure) : new HttpAgent(shared);
+    const once = { keepAlive: false };
+    this.#streams = isSecure
+      ? new HttpsAgent({ ...secure, ...once })
+      : new HttpAgent({ ...shared, ...once });
   }
 
   /**
@@ -58,13 +76,17 @@ export class Transport {
     read: (answer: IncomingMessage) => Promise<Result>,
   ): Promise<Result> {
     const attempt = new Attempt(this.#options, request);
+    const agent = isStream(request.body) ? this.#streams : this.#agent;
     try {
       for (let isRetry = false; ; isRetry = true) {
-        const sent = attempt.open(this.#agent);
+        const sent = attempt.open(agent);
         try {
-          return await read(await sent.answer);
+          const answer = await sent.answer;
+          if (request.isOpen) attempt.endLimits(answer);
+          return await read(answer);
         } catch (error) {
-          if (isRetry || !sent.isStale(error) || attempt.isOver) throw error;
+          const isLast = isRetry || request.isOnce || attempt.isOver;
+          if (isLast || !sent.isStale(error)) throw error;
         } finally {
           sent.release();
         }
@@ -79,6 +101,34 @@ export class Transport {
   /** Closes all connections. */
   close(): void {
     this.#agent.destroy();
+    this.#streams.destroy();
+  }
+}
+
+function isStream(body: TransportRequest["body"]): body is AsyncIterable<Uint8Array> {
+  return body !== undefined && Symbol.asyncIterator in body;
+}
+
+// Ends early if the store answers before it has everything, or closes the connection.
+async function sendStream(
+  outgoing: ClientRequest,
+  body: AsyncIterable<Uint8Array>,
+  stallMs: number,
+): Promise<void> {
+  const over = new AbortController();
+  outgoing.once("close", () => over.abort());
+  try {
+    for await (const chunk of body) {
+      if (over.signal.aborted) return;
+      if (outgoing.write(chunk)) continue;
+      outgoing.setTimeout(stallMs);
+      await once(outgoing, "drain", { signal: over.signal });
+      outgoing.setTimeout(0);
+    }
+    outgoing.setTimeout(stallMs);
+    outgoing.end();
+  } catch (error) {
+    if (!over.signal.aborted) outgoing.destroy(error as Error);
   }
 }
 
@@ -102,7 +152,13 @@ class Attempt {
     this.#options = options;
     this.#request = request;
     this.#deadline = new AbortController();
-    this.#timer = setTimeout(() => this.#deadline.abort(), options.attemptMs);
+    const limitMs = isStream(request.body) ? STREAM_MS_MAX : options.attemptMs;
+    this.#timer = setTimeout(() => this.#deadline.abort(), limitMs);
+  }
+
+  endLimits(answer: IncomingMessage): void {
+    clearTimeout(this.#timer);
+    answer.socket.setTimeout(0);
   }
 
   get isOver(): boolean {
@@ -124,7 +180,8 @@ class Attempt {
       path: target,
       headers,
       agent,
-      timeout: stallMs,
+      // The source of a stream may be slower than that.
+      timeout: isStream(body) ? 0 : stallMs,
       signal: AbortSignal.any(both),
     });
     outgoing.on("timeout", () => {
@@ -139,7 +196,8 @@ class Attempt {
       });
       outgoing.on("error", reject);
     });
-    outgoing.end(body);
+    if (isStream(body)) void sendStream(outgoing, body, stallMs);
+    else outgoing.end(body);
     return {
       answer,
       isStale: () => outgoing.reusedSocket && received === undefined && !this.#isStalled,

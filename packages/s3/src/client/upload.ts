@@ -35,7 +35,8 @@ export async function uploadObject(
   const { bytes, read, checksum } = source;
   if (bytes <= PART_BYTES) {
     const body = await read(0, bytes);
-    return client.put(key, body, { ...options, ...digest(source) });
+    await client.put(key, body, { ...options, ...digest(source) });
+    return;
   }
   const partBytes = Math.max(PART_BYTES, Math.ceil(bytes / PARTS_MAX));
   const algorithm = checksum?.algorithm;

@@ -15,6 +15,7 @@ export {
   createUrlSigner,
   encodeAwsChunked,
   presignTarget,
+  type SignedHead,
   type SigningIdentity,
   signPolicy,
   signRequest,

@@ -36,6 +36,7 @@ export interface UnsignedRequest {
   timeMs: number;
 }
 
+/** A signed request, from which signatures of chunks continue. */
 export interface SignedHead {
   /** The given headers, with `x-amz-date`, `x-amz-content-sha256` and `authorization`. Names in lower case. */
   headers: Record<string, string>;

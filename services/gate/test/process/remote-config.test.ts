@@ -26,9 +26,9 @@ async function prepare(context: TestContext) {
     credentials: () => vaultRoot,
   });
   context.after(() => client.close());
-  const put = (document: object | string): Promise<void> => {
+  const put = async (document: object | string): Promise<void> => {
     const text = typeof document === "string" ? document : JSON.stringify(document);
-    return client.put("config.json", Buffer.from(text));
+    await client.put("config.json", Buffer.from(text));
   };
   const env = {
     PLATFORM_CONFIG_STORE_BUCKET: BUCKET,

@@ -33,6 +33,7 @@ import { openAskEndpoint, openMetadataQuestions, openVectorQuestions } from "./s
 import { openGuests, startTriggers } from "./guests.ts";
 import { openBackups, openJobs } from "./jobs.ts";
 import { openBucketLogs } from "./bucket-logs.ts";
+import { openReplication } from "./replication.ts";
 import { openSelect } from "./select.ts";
 import type { EventDelivery } from "./delivery.ts";
 import type { Storage } from "./storage.ts";
@@ -85,10 +86,12 @@ export async function openObjects(
   const guests = await openGuests(config, service, storage);
   const backups = openBackups(config, service, storage);
   const jobs = openJobs(config, service, storage, backups);
+  const authorizer = new Authorizer(account);
+  const replication = openReplication(service, storage, authorizer, jobs);
   const { tenant_rate: ratePerSecond, tenant_burst: burst } = config;
   const api: ObjectApi = {
     store,
-    authorizer: new Authorizer(account),
+    authorizer,
     verifier: callers.verifier,
     budgets: new TenantBudgets({ ratePerSecond, burst, clock }),
     clock,
@@ -109,6 +112,7 @@ export async function openObjects(
     webIdentity: callers.webIdentity,
     guests,
     jobs,
+    replication,
   };
   const audit = openAudit(config, service, storage);
   const engine = createEngine({ unsentBytesMax: config.max_unsent_size });
@@ -126,6 +130,7 @@ export async function openObjects(
   const onOperation = createOperationAudit(service, records);
   const operations = new InnerOperations({ api, ids, onFinished: onOperation });
   startTriggers(service, storage, guests, operations);
+  replication.start();
   jobs.start(operations);
   return { api, ids, port, onOperation, modules: guests.modules, jobs, backups, operations };
 }

@@ -99,7 +99,10 @@ export class RestoreRun extends OtherRun {
   ): Promise<void> {
     const { imports } = this.parts.store;
     const hidden = nameHiddenBucket(this.job.id, name);
-    await imports.begin({ ...bucket, name: hidden });
+    // Under another name, it would mix its versions with those of the bucket that it is a copy of.
+    const { replication: _, ...others } = bucket.settings;
+    const settings = name === bucket.name ? bucket.settings : others;
+    await imports.begin({ ...bucket, settings, name: hidden });
     const work = new BucketImport({ reader, imports, keys, bucketId: id, name });
     await runSteps(async () => {
       const { listed: _, ...position } = this.progress.position;

@@ -4,6 +4,7 @@ import type { Owner } from "../model/bucket.ts";
 import type { GeoMark } from "../model/geo.ts";
 import type { GuestMark } from "../model/guest.ts";
 import type { RestoreMark } from "../model/remote.ts";
+import type { ReplicationMarks } from "../model/replication.ts";
 import type { BlobCipher, BlobRecord } from "../model/blob.ts";
 import type { RetentionMode } from "../model/lock.ts";
 import type {
@@ -25,6 +26,8 @@ export interface ObjectDetail {
   guest?: GuestMark;
   restore?: RestoreMark;
   geo?: GeoMark;
+  replica?: true;
+  replication?: ReplicationMarks;
 }
 
 /** A row of `current` or `versions`. */
@@ -150,6 +153,8 @@ export function buildObjectInfo(
   if (detail.guest !== undefined) info.guest = detail.guest;
   if (detail.restore !== undefined) info.restore = detail.restore;
   if (detail.geo !== undefined) info.geo = detail.geo;
+  if (detail.replica !== undefined) info.replica = detail.replica;
+  if (detail.replication !== undefined) info.replication = detail.replication;
   return info;
 }
 

@@ -66,6 +66,8 @@ function describeCall(spec: JobSpec, item: JobItem): OperationCall {
     case "rewind":
       if (item.rewind === "restore") return describeCopy(bucket, key, bucket, item);
       return { method: "DELETE", bucket, key, fields: [["if-match", `"${item.etag}"`]] };
+    case "replicate":
+      return { method: "POST", bucket, key, query: { ...query, replicate: "" } };
     case "pipeline":
       throw new S3Error("InternalError");
     default:

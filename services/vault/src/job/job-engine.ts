@@ -9,6 +9,7 @@ import {
   OBJECT_JOBS,
   type StoredJobSpec,
 } from "../model/job.ts";
+import type { StoredRequester } from "../model/requester.ts";
 import { S3Error } from "../model/s3-error.ts";
 import type { InnerOperations } from "../s3/inner-operations.ts";
 import type { ObjectJobs, PipelineRequest } from "../s3/context.ts";
@@ -111,6 +112,12 @@ export class JobEngine implements ObjectJobs {
 
   startPipeline(pipeline: PipelineRequest): Promise<string> {
     return this.submit({ ...DEFAULTS, operation: "pipeline", ...pipeline });
+  }
+
+  /** Queues a job that sends all versions of a bucket by its replication rules. */
+  startReplication(bucket: string, requester: StoredRequester): Promise<string> {
+    const all = { prefix: "", versions: "all", filter: {}, targetPrefix: "", pins: [] } as const;
+    return this.submit({ ...DEFAULTS, ...all, operation: "replicate", bucket, requester });
   }
 
   /** True if a job with this operation runs, is queued or is being added. */

@@ -156,6 +156,8 @@ function checkOperation({ store, now }: JobRequestParts, body: JobBody): void {
   }
   if (operation === "tag" && Object.keys(tags).length === 0) throw invalid("tags: required.");
   if (operation === "pipeline" && modules.length === 0) throw invalid("modules: required.");
+  if (operation === "replicate" && store.buckets.require(bucket).settings.replication === undefined)
+    throw invalid("replicate: the bucket has no replication configuration.");
   if ((operation === "rewind") !== (point !== undefined)) {
     throw invalid(operation === "rewind" ? "point: required." : "point: only of rewind.");
   }

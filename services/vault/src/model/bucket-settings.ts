@@ -4,13 +4,14 @@ import type { NotificationRule } from "./event.ts";
 import type { GeoPlacement } from "./geo.ts";
 import type { LifecycleConfiguration } from "./lifecycle.ts";
 import type { ObjectLockConfiguration } from "./lock.ts";
+import type { ReplicationSettings } from "./replication.ts";
 import type { TriggerSettings } from "./trigger.ts";
 import type { BucketQuota } from "./usage.ts";
 import type { VectorIndex } from "./vector.ts";
 
 /**
  * The settings by kind. Callers validate them. The store acts on `lifecycle`, `notification`, `objectLock`, `quota`,
- * `triggers`, `coldTier`, `geoPlacement` and `vectorIndex` itself and only keeps the others. As JSON each is at most 1 MiB.
+ * `triggers`, `coldTier`, `geoPlacement`, `replication` and `vectorIndex` itself and only keeps the others. As JSON each is at most 1 MiB.
  */
 export interface BucketSettings {
   lifecycle: LifecycleConfiguration;
@@ -32,6 +33,7 @@ export interface BucketSettings {
   vectorIndex: VectorIndex;
   coldTier: ColdTier;
   geoPlacement: GeoPlacement;
+  replication: ReplicationSettings;
 }
 
 /** The class `COLD` of a bucket: where its objects are moved, and when. */

@@ -18,7 +18,9 @@ export type ObjectEventName =
   | "LifecycleTransition"
   | "ObjectRestore:Post"
   | "ObjectRestore:Completed"
-  | "ObjectRestore:Delete";
+  | "ObjectRestore:Delete"
+  | "Replication:OperationFailedReplication"
+  | "Replication:OperationReplicatedAfterThreshold";
 
 /** One subscription of a bucket. */
 export interface NotificationRule {

@@ -3,7 +3,15 @@ import type { ModulePin } from "./guest.ts";
 import type { StoredRequester } from "./requester.ts";
 
 /** Operations of jobs on objects. */
-export const OBJECT_JOBS = ["copy", "delete", "tag", "untag", "rewind", "pipeline"] as const;
+export const OBJECT_JOBS = [
+  "copy",
+  "delete",
+  "tag",
+  "untag",
+  "rewind",
+  "pipeline",
+  "replicate",
+] as const;
 
 type ObjectJob = (typeof OBJECT_JOBS)[number];
 

@@ -7,6 +7,7 @@ import type { GuestMark } from "./guest.ts";
 import type { Retention } from "./lock.ts";
 import type { ReadWindow } from "./read-window.ts";
 import type { RestoreMark } from "./remote.ts";
+import type { ReplicaSource, ReplicationMarks } from "./replication.ts";
 
 /** Additional checksums of the object API. */
 export const CHECKSUM_ALGORITHMS = ["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"] as const;
@@ -63,6 +64,8 @@ export interface ObjectAttributes {
   guest?: GuestMark;
   /** Regions that its bytes may go to; the rule of its bucket is added when it is written. */
   geo?: GeoMark;
+  /** Set for a replica: it keeps the id and the time of its source. */
+  source?: ReplicaSource;
 }
 
 /** Conditions on the live object under a key. ETags are without quotes; `*` stands for any object. */
@@ -134,7 +137,7 @@ export interface ObjectAddress {
 }
 
 /** Information about an object version. */
-export interface ObjectInfo extends Omit<ObjectAttributes, "encryption" | "vector"> {
+export interface ObjectInfo extends Omit<ObjectAttributes, "encryption" | "vector" | "source"> {
   bucket: string;
   key: string;
   /** `null` for the null version. */
@@ -154,6 +157,10 @@ export interface ObjectInfo extends Omit<ObjectAttributes, "encryption" | "vecto
   partsCount?: number;
   /** Set while an object of a cold class is being restored, or has a temporary copy. */
   restore?: RestoreMark;
+  /** Set for a version that replication has brought here. */
+  replica?: true;
+  /** Its states under the replication rules of its bucket. */
+  replication?: ReplicationMarks;
 }
 
 /** Attributes of a version as a caller has read them: a change of one is refused if they are no longer these. */
@@ -163,6 +170,8 @@ export type KnownAttributes = Pick<ObjectInfo, "versionId" | "tags" | "retention
 export interface ChangeOrigin {
   actor?: Actor;
   expected?: KnownAttributes;
+  /** Replication brings the change, which is not sent back. */
+  isReplica?: boolean;
 }
 
 /** A requested range: from `start` on, `start` to `end` (both included), or the last `suffix` bytes. */
@@ -219,6 +228,8 @@ export interface DeleteRequest extends ObjectAddress {
   /** The request asked to bypass governance retention, and the caller may do so. */
   bypassGovernance?: boolean;
   actor?: Actor;
+  /** Set for the replica of a delete marker: it keeps the id and the time of its source. */
+  source?: ReplicaSource;
 }
 
 /** The result of a deletion. Deleting a missing object succeeds. */
@@ -242,6 +253,8 @@ export interface CopyRequest {
   checksum?: ChecksumAlgorithm;
   conditions?: WriteConditions;
   actor?: Actor;
+  /** `ObjectCreated:Copy` by default. */
+  event?: ObjectEventName;
 }
 
 /** The result of a copy. */

@@ -8,6 +8,7 @@ export const TASK_KINDS = [
   "delete-remote",
   "restore",
   "end-restore",
+  "replicate",
 ] as const;
 
 /** A kind of tasks. */

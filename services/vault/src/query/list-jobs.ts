@@ -203,14 +203,15 @@ class ItemReader {
     }
     if (spec.versions === "live") {
       const [row] = readVersions(this.#index, bucketId, key, sequence);
-      if (row !== undefined && row.marker === 0) this.#add(row, row.live === 0);
+      const isNamed = row?.live === 0 || spec.operation === "replicate";
+      if (row !== undefined && this.#takes(row)) this.#add(row, isNamed);
       return { key: name };
     }
     // The oldest first, so that copies have the same order.
     const after = at.seq ?? 0;
     const rows = readVersions(this.#index, bucketId, key, sequence, undefined, after, itemsMax);
     for (const row of rows) {
-      if (row.marker === 0 || spec.operation === "delete") this.#add(row, true);
+      if (spec.operation === "delete" || this.#takes(row)) this.#add(row, true);
     }
     const last = rows.at(-1);
     return last !== undefined && rows.length === itemsMax
@@ -232,6 +233,11 @@ class ItemReader {
     } else if (!isSame(then, newest)) {
       this.#add(then, true, "restore");
     }
+  }
+
+  // Delete markers are replicated, too.
+  #takes({ marker }: Row): boolean {
+    return marker === 0 || this.#query.spec.operation === "replicate";
   }
 
   #add(row: Row, isNamed: boolean, rewind?: JobItem["rewind"]): void {

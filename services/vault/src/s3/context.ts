@@ -19,6 +19,7 @@ import type { ModulePin } from "../model/guest.ts";
 import type { JobFilter } from "../model/job.ts";
 import type { StoredRequester } from "../model/requester.ts";
 import type { KnownAttributes, OpenObject } from "../model/object.ts";
+import type { ReplicationRule } from "../model/replication.ts";
 import { S3Error } from "../model/s3-error.ts";
 import type { TriggerRun } from "../model/task.ts";
 import type { Store } from "../object-store.ts";
@@ -75,6 +76,46 @@ export interface ObjectApi {
   readonly webIdentity: WebIdentity;
   readonly guests: ObjectGuests;
   readonly jobs: ObjectJobs;
+  readonly replication: ObjectReplication;
+}
+
+/** Replication, for the settings of buckets. */
+export interface ObjectReplication {
+  /** Asks a remote about a bucket. Throws InvalidRequest if it does not answer, or does not have it. */
+  inspect(remote: string, bucket: string): Promise<DestinationBucket>;
+  /** The state of each rule of a bucket. */
+  describe(bucket: string, rules: readonly ReplicationRule[]): Promise<ReplicationRuleState[]>;
+  /** Starts a job that sends the versions from before the rules of a bucket. */
+  startExisting(bucket: string, requester: StoredRequester): Promise<void>;
+  readonly submit: Submit;
+}
+
+/** A bucket of a remote. */
+export interface DestinationBucket {
+  readonly versioning: "Enabled" | "Suspended" | "Unset";
+  readonly objectLockEnabled: boolean;
+}
+
+/** The state of a rule; members have the names of the document. */
+export interface ReplicationRuleState {
+  readonly rule: ReplicationRule;
+  readonly pending: number;
+  readonly failed: number;
+  /** Versions and changes that were sent since the start of the service. */
+  readonly completed: number;
+  readonly completed_bytes: number;
+  /** Age of the oldest that waits, in seconds. */
+  readonly lag_seconds: number;
+  /** The remote does not answer: the next trial is at this time, RFC 3339. */
+  readonly paused_until: string | null;
+  /** Some of what has failed. */
+  readonly failures: readonly {
+    readonly key: string;
+    readonly version_id: string;
+    readonly reason: string;
+    readonly attempts: number;
+    readonly failed_at: string;
+  }[];
 }
 
 /** Jobs that operations start. */

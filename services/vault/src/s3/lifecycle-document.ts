@@ -264,7 +264,8 @@ function formatNoncurrent(action: { days: number; newerVersionsKept?: number }):
   );
 }
 
-function formatFilter(filter: LifecycleFilter): string {
+/** Formats a Filter element. */
+export function formatFilter(filter: LifecycleFilter): string {
   const parts = [
     ...(filter.prefix === undefined ? [] : [tag("Prefix", filter.prefix)]),
     ...Object.entries(filter.tags ?? {}).map(([key, value]) =>

@@ -28,19 +28,22 @@ import { getObjectLockConfiguration, putObjectLockConfiguration } from "./bucket
 import { ownershipSetting } from "./bucket/ownership.ts";
 import { getBucketPolicyStatus, policySetting } from "./bucket/policy.ts";
 import { publicAccessBlockSetting } from "./bucket/public-access-block.ts";
+import {
+  deleteBucketReplication,
+  getBucketReplication,
+  initiateReplication,
+  putBucketReplication,
+} from "./bucket/replication.ts";
 import { queryBucketMetadata } from "./bucket/sql.ts";
 import { taggingSetting } from "./bucket/tagging.ts";
 import {
   analytics,
-  deleteBucketReplication,
   getBucketAccelerateConfiguration,
-  getBucketReplication,
   getBucketRequestPayment,
   intelligentTiering,
   inventory,
   metrics,
   putBucketAccelerateConfiguration,
-  putBucketReplication,
   putBucketRequestPayment,
 } from "./bucket/unset.ts";
 import {
@@ -379,6 +382,11 @@ export const OPERATIONS: readonly Operation[] = [
   row(READ, "TransformObject", "POST object?transform", transformObject, {
     action: "s3:InvokeModule",
     also: { action: "s3:GetObject", versionAction: "s3:GetObjectVersion" },
+    refusesAnonymous: true,
+    errorForm: "json",
+  }),
+  row(WRITE, "InitiateObjectReplication", "POST object?replicate", initiateReplication, {
+    action: "s3:InitiateReplication",
     refusesAnonymous: true,
     errorForm: "json",
   }),

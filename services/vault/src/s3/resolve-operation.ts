@@ -42,6 +42,7 @@ const UNAVAILABLE: ReadonlySet<string> = new Set([
 const BELONGING: Readonly<Record<string, ReadonlySet<string>>> = {
   transform: new Set(["module", "target-key", "target-bucket"]),
   triggers: new Set(["runs"]),
+  replication: new Set(["status"]),
 };
 /** Parameters that select another operation; they never refine one. */
 const SUBRESOURCES: ReadonlySet<string> = new Set(

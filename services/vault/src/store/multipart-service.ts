@@ -175,10 +175,11 @@ export class MultipartService {
       throw new StoreError("InvalidRequest", `An object has at most ${PART_NUMBER_MAX} parts`);
     }
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
-      const versionId = takeVersionId();
       const blobId = blobs.takeId();
       const nowMs = now();
       const named = this.#nameBlobs(request);
+      const { source } = named;
+      const versionId = source?.versionId ?? takeVersionId();
       // The data needed to find the object again without an index; it is referenced only if the completion succeeds.
       const endWrite = blobs.writes.begin();
       let pinned: number | undefined;
@@ -187,7 +188,7 @@ export class MultipartService {
           bucket: request.bucket,
           key: request.key,
           versionId,
-          at: nowMs,
+          at: source?.modifiedMs ?? nowMs,
           parts: named.parts,
           ...named.description,
         });
@@ -215,7 +216,7 @@ export class MultipartService {
     const { id, bucket } = this.#env.buckets.requireState(request.bucket);
     const upload = findUpload(this.#index, id, request);
     const parts: ManifestPart[] = [];
-    if (upload === undefined) return { parts, description: {} };
+    if (upload === undefined) return { parts, source: undefined, description: {} };
     const { object } = JSON.parse(upload.detail) as UploadDetail;
     for (const { partNumber } of request.parts) {
       const row = findPartRow(this.#index, upload.id, partNumber);
@@ -223,7 +224,8 @@ export class MultipartService {
     }
     const { vector } = request;
     const columns = vector === undefined ? object : { ...object, vector };
-    return { parts, description: { columns, versioned: bucket.versioning === "Enabled" } };
+    const versioned = bucket.versioning === "Enabled";
+    return { parts, source: object.source, description: { columns, versioned } };
   }
 
   /** Throws `NoSuchUpload` if it was completed or aborted. */

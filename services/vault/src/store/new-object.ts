@@ -7,7 +7,7 @@ import type { ObjectAttributes } from "../model/object.ts";
 /** The columns that depend on attributes only. */
 export type AttributeColumns = Pick<
   NewObject,
-  "class" | "owner" | "tags" | "retention" | "hold" | "detail" | "vector" | "guest"
+  "class" | "owner" | "tags" | "retention" | "hold" | "detail" | "vector" | "guest" | "source"
 >;
 
 /** Builds the columns and the detail of the attributes. */
@@ -22,6 +22,7 @@ export function buildAttributeColumns(attributes: ObjectAttributes): AttributeCo
   if (encryption !== undefined) detail.encryption = encryption;
   if (attributes.guest !== undefined) detail.guest = attributes.guest;
   if (attributes.geo !== undefined) detail.geo = attributes.geo;
+  if (attributes.source !== undefined) detail.replica = true;
   return {
     class: attributes.storageClass ?? "STANDARD",
     owner: owner === undefined ? null : JSON.stringify(owner),
@@ -30,6 +31,7 @@ export function buildAttributeColumns(attributes: ObjectAttributes): AttributeCo
     detail: JSON.stringify(detail),
     ...(retention === undefined ? {} : { retention }),
     ...(attributes.guest === undefined ? {} : { guest: attributes.guest }),
+    ...(attributes.source === undefined ? {} : { source: attributes.source }),
     ...(vector === undefined ? {} : { vector: Buffer.from(vector).toString("base64") }),
   };
 }

@@ -9,7 +9,6 @@ import {
   type VersionRow,
 } from "../index/records.ts";
 import type { Acl } from "../model/acl.ts";
-import type { Actor } from "../model/event.ts";
 import type { Retention } from "../model/lock.ts";
 import type {
   ChangeOrigin,
@@ -97,7 +96,7 @@ export class ObjectService {
     const state = buckets.requireState(request.bucket);
     const { bucket } = state;
     this.#requirePuttable(state, request);
-    const versionId = takeVersionId();
+    const versionId = request.source?.versionId ?? takeVersionId();
     const attributes = buildAttributeColumns(request);
     // The record describes the rule, too: an index that is rebuilt has it.
     const detail = markDetail(attributes.detail, bucket.settings.geoPlacement);
@@ -107,7 +106,7 @@ export class ObjectService {
       key: request.key,
       versionId,
       versioned: bucket.versioning === "Enabled",
-      at: now(),
+      at: request.source?.modifiedMs ?? now(),
       columns,
     };
     return new BodyUpload(
@@ -255,8 +254,12 @@ export class ObjectService {
     return this.#env.writer.submit({ type: "setVector", address, ...change });
   }
 
-  async setAcl(address: ObjectAddress, acl: Acl, actor?: Actor): Promise<{ versionId: string }> {
-    return this.#change(address, { kind: "acl", acl }, actor === undefined ? {} : { actor });
+  async setAcl(
+    address: ObjectAddress,
+    acl: Acl,
+    origin: ChangeOrigin = {},
+  ): Promise<{ versionId: string }> {
+    return this.#change(address, { kind: "acl", acl }, origin);
   }
 
   /** `undefined` removes the retention. Throws `AccessDenied` if that would weaken the protection of the version. */
@@ -284,7 +287,7 @@ export class ObjectService {
   #change(
     address: ObjectAddress,
     change: AttributeChange,
-    { actor, expected }: ChangeOrigin,
+    { actor, expected, isReplica }: ChangeOrigin,
     submit?: Submit,
   ): Promise<{ versionId: string }> {
     requireKey(address.key);
@@ -297,6 +300,7 @@ export class ObjectService {
       nowMs: now(),
       ...(actor === undefined ? {} : { actor }),
       ...(expected === undefined ? {} : { expected }),
+      ...(isReplica === true ? { isReplica } : {}),
     });
   }
 

@@ -2,6 +2,8 @@
 import type { IndexConnection } from "../index/schema.ts";
 import type { TaskAddress, TaskKind } from "../model/task.ts";
 
+const COLUMNS = "id, seq, kind, rule, bucket, key, version, attempts, added, due";
+
 /** A task as it was read. */
 export interface Task extends TaskAddress {
   readonly kind: TaskKind;
@@ -12,6 +14,8 @@ export interface Task extends TaskAddress {
   readonly attempts: number;
   /** Epoch ms; null if the task is older than this information. */
   readonly added: number | null;
+  /** Epoch ms. */
+  readonly due: number;
 }
 
 /** A rule of a bucket. */
@@ -48,10 +52,23 @@ export function findDueTasks(
 ): Task[] {
   return index
     .sql(
-      "select id, seq, kind, rule, bucket, key, version, attempts, added from tasks " +
+      `select ${COLUMNS} from tasks ` +
         "where state = 'waiting' and kind = ? and bucket = ? and rule = ? and due <= ? order by due, seq limit ?",
     )
     .all(kind, bucket, rule, nowMs, tasksMax) as unknown as Task[];
+}
+
+/** The first waiting task of a rule about the key of a task, by the order of the changes. */
+export function findFirstTask(
+  index: IndexConnection,
+  { kind, rule, bucket, key }: Task,
+): Task | undefined {
+  return index
+    .sql(
+      `select ${COLUMNS} from tasks where kind = ? and rule = ? and bucket = ? and key = ? and state = 'waiting' ` +
+        "order by seq limit 1",
+    )
+    .get(kind, rule, bucket, key) as unknown as Task | undefined;
 }
 
 function findBucketAfter(index: IndexConnection, kind: TaskKind, bucket: number) {

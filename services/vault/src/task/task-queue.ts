@@ -11,7 +11,7 @@ import { DeadTaskError, type TaskAddress, type TaskCount, type TaskKind } from "
 import { RefusedTextError } from "../model/vector.ts";
 import type { ReaderPool } from "../query/reader-pool.ts";
 import type { IndexWriter } from "../transaction/writer.ts";
-import { type DueRule, findDueTasks, findNextRule, type Task } from "./due-tasks.ts";
+import { type DueRule, findDueTasks, findFirstTask, findNextRule, type Task } from "./due-tasks.ts";
 
 const LOOK_EVERY_MS = 500;
 /** Interval of counting all tasks, for metrics. */
@@ -24,18 +24,31 @@ const IN_FLIGHT_MAX: Readonly<Record<TaskKind, number>> = {
   "delete-remote": 16,
   restore: 4,
   "end-restore": 4,
+  replicate: 256,
 };
 /** Kinds whose tasks of one key run one after the other, in the order of the changes. */
-const ORDERED_KINDS: ReadonlySet<TaskKind> = new Set(["trigger"]);
+const ORDERED_KINDS: ReadonlySet<TaskKind> = new Set(["trigger", "replicate"]);
 /** A task waits no longer than this for an earlier one of its key that is tried again. */
 const ORDER_MS_MAX = 600_000;
+/** Kinds whose tasks wait for earlier ones of their key however long these are tried. */
+const STRICT_KINDS: ReadonlySet<TaskKind> = new Set(["replicate"]);
 /** Rules that are looked at in one go; the next look continues behind them. */
 const RULES_AT_ONCE = 256;
+/** Of tasks that only become due later. */
+const DELAYED_LANE = "\0";
 const BACKOFF_MS_MIN = 1_000;
 const BACKOFF_MS_MAX = 3_600_000;
 
 /** Work of a task. Its effect and the end of the task are one commit, or may happen twice. An error plans another attempt. */
 export type TaskHandler = (task: Task, signal: AbortSignal) => Promise<void>;
+
+/** Lanes of a kind: rules that share one take its places in turns, and a lane that stands still holds up no other. */
+export interface TaskLanes {
+  /** The lane of a rule; `undefined` if its tasks wait. */
+  readonly find: (rule: DueRule) => string | undefined;
+  /** Tasks of a lane that may run at the same time now; 0 while it is paused. */
+  readonly countPlaces: (lane: string) => number;
+}
 
 /** Options of {@link TaskQueue}. */
 export interface TaskQueueOptions {
@@ -58,12 +71,14 @@ export interface TaskAttempts {
 
 interface Running {
   readonly task: Task;
+  readonly lane: string;
   readonly ended: Promise<void>;
 }
 
 /** The running tasks of a kind, and the rule whose turn was last. */
 interface KindState {
   readonly handler: TaskHandler;
+  readonly lanes: TaskLanes | undefined;
   readonly running: Map<number, Running>;
   readonly attempts: { ended: number; failed: number; dead: number };
   last: DueRule | undefined;
@@ -96,10 +111,15 @@ export class TaskQueue {
     options.writer.onTasks = () => this.#wake();
   }
 
-  /** Sets the handler of a kind. Tasks of kinds without a handler wait. */
-  handle(kind: TaskKind, handler: TaskHandler): void {
+  /** Sets the handler of a kind, whose rules may have lanes. Tasks of kinds without a handler wait. */
+  handle(kind: TaskKind, handler: TaskHandler, lanes?: TaskLanes): void {
     const attempts = { ended: 0, failed: 0, dead: 0 };
-    this.#kinds.set(kind, { handler, running: new Map(), attempts, last: undefined });
+    this.#kinds.set(kind, { handler, lanes, running: new Map(), attempts, last: undefined });
+    this.#wake();
+  }
+
+  /** Looks for due tasks: a lane has more places than before. */
+  wake(): void {
     this.#wake();
   }
 
@@ -155,28 +175,30 @@ export class TaskQueue {
     const queues = this.#listDue(kind, state, free);
     for (let left = free; left > 0;) {
       const before = left;
-      for (const { rule, tasks } of queues) {
-        const task = left > 0 ? tasks.shift() : undefined;
+      for (const { rule, lane, tasks } of queues) {
+        const hasPlace = left > 0 && hasPlaceIn(state, lane);
+        const task = hasPlace ? tasks.shift() : undefined;
         if (task === undefined) continue;
         state.last = rule;
-        this.#start(task, state);
+        this.#start(task, state, lane);
         left -= 1;
       }
       if (left === before) return;
     }
   }
 
-  #listDue(kind: TaskKind, state: KindState, free: number): { rule: DueRule; tasks: Task[] }[] {
+  #listDue(kind: TaskKind, state: KindState, free: number): DueQueue[] {
     const { index, now } = this.#options;
-    const queues: { rule: DueRule; tasks: Task[] }[] = [];
+    const queues: DueQueue[] = [];
     const nowMs = now();
     let rule = findNextRule(index, kind, state.last);
     const first = rule;
     for (let looked = 0; rule !== undefined && looked < RULES_AT_ONCE; looked += 1) {
-      const tasks = findDueTasks(index, kind, rule, nowMs, free + state.running.size)
-        .filter(({ id }) => !state.running.has(id))
-        .filter((task) => !ORDERED_KINDS.has(kind) || this.#isInOrder(task, state, nowMs));
-      if (tasks.length > 0) queues.push({ rule, tasks });
+      const lane = state.lanes === undefined ? "" : state.lanes.find(rule);
+      if (lane !== undefined && hasPlaceIn(state, lane)) {
+        const tasks = this.#listDueOf(kind, state, rule, lane, free, nowMs);
+        if (tasks.length > 0) queues.push({ rule, lane, tasks });
+      }
       if (queues.length >= free) break;
       rule = findNextRule(index, kind, rule);
       if (rule?.bucket === first?.bucket && rule?.rule === first?.rule) break;
@@ -184,38 +206,66 @@ export class TaskQueue {
     return queues;
   }
 
-  // An earlier task of the key runs, or is tried again: this one becomes due after it, so that it does not hide others.
-  #isInOrder(task: Task, state: KindState, nowMs: number): boolean {
-    const { index, writer } = this.#options;
-    const { kind, rule, bucket, key, seq, attempts, added } = task;
-    if (nowMs - (added ?? 0) > ORDER_MS_MAX) return true;
-    const earlier = index
-      .sql(
-        "select id, due from tasks where kind = ? and rule = ? and bucket = ? and key = ? and seq < ? and state = 'waiting' " +
-          "order by seq desc limit 1",
-      )
-      .get(kind, rule, bucket, key, seq) as { id: number; due: number } | undefined;
-    if (earlier === undefined) return true;
-    if (state.running.has(earlier.id) || earlier.due <= nowMs) return false;
-    const dueMs = Math.min(earlier.due, (added ?? 0) + ORDER_MS_MAX);
+  #listDueOf(
+    kind: TaskKind,
+    state: KindState,
+    rule: DueRule,
+    lane: string,
+    free: number,
+    nowMs: number,
+  ): Task[] {
+    const { index } = this.#options;
+    const places = Math.min(free, countPlaces(state, lane));
+    const tasks: Task[] = [];
+    const due = findDueTasks(index, kind, rule, nowMs, free + state.running.size);
+    if (!ORDERED_KINDS.has(kind))
+      return due.filter(({ id }) => !state.running.has(id)).slice(0, places);
+    const firsts = new Map<string, Task | undefined>();
+    for (const task of due) {
+      if (tasks.length >= places) break;
+      if (state.running.has(task.id)) continue;
+      const name = Buffer.from(task.key).toString("latin1");
+      if (!firsts.has(name)) firsts.set(name, findFirstTask(index, task));
+      const next = this.#chooseInOrder(task, firsts.get(name), state, nowMs);
+      if (next !== undefined && !tasks.some(({ id }) => id === next.id)) tasks.push(next);
+    }
+    return tasks;
+  }
+
+  // The first task of the key, if it is due: those behind it may have become due before it. If it is tried again later, this one
+  // becomes due with it, so that it does not hide others.
+  #chooseInOrder(
+    task: Task,
+    first: Task | undefined,
+    state: KindState,
+    nowMs: number,
+  ): Task | undefined {
+    const { kind, attempts, added } = task;
+    const isStrict = STRICT_KINDS.has(kind);
+    if (first === undefined || first.id === task.id) return task;
+    if (!isStrict && nowMs - (added ?? 0) > ORDER_MS_MAX) return task;
+    if (state.running.has(first.id)) return undefined;
+    if (first.due <= nowMs) return first;
+    const dueMs = isStrict ? first.due : Math.min(first.due, (added ?? 0) + ORDER_MS_MAX);
     const plan = { task, attempts, dueMs, isDead: false, reason: undefined };
-    this.#occupy(task, state, writer.submit({ type: "retryTask", ...plan }));
-    return false;
+    const work = this.#options.writer.submit({ type: "retryTask", ...plan });
+    this.#occupy(task, state, DELAYED_LANE, work);
+    return undefined;
   }
 
-  #start(task: Task, state: KindState): void {
-    this.#occupy(task, state, this.#run(task, state));
+  #start(task: Task, state: KindState, lane: string): void {
+    this.#occupy(task, state, lane, this.#run(task, state));
   }
 
-  #occupy(task: Task, state: KindState, work: Promise<unknown>): void {
+  #occupy(task: Task, state: KindState, lane: string, work: Promise<unknown>): void {
     const ended = work
       .catch(() => undefined)
       .then(() => {
         state.running.delete(task.id);
         // The next ones do not wait for the timer.
-        if (state.running.size <= IN_FLIGHT_MAX[task.kind] / 2) this.#wake();
+        if (isHalfFree(task.kind, state, lane)) this.#wake();
       });
-    state.running.set(task.id, { task, ended });
+    state.running.set(task.id, { task, lane, ended });
   }
 
   async #run(task: Task, { handler, attempts: count }: KindState): Promise<void> {
@@ -240,6 +290,34 @@ export class TaskQueue {
         .catch(() => undefined);
     }
   }
+}
+
+/** Due tasks of a rule. */
+interface DueQueue {
+  readonly rule: DueRule;
+  readonly lane: string;
+  readonly tasks: Task[];
+}
+
+function countInLane({ running }: KindState, lane: string): number {
+  let count = 0;
+  for (const one of running.values()) if (one.lane === lane) count += 1;
+  return count;
+}
+
+function isHalfFree(kind: TaskKind, state: KindState, lane: string): boolean {
+  if (lane === DELAYED_LANE) return true;
+  if (state.lanes === undefined) return state.running.size <= IN_FLIGHT_MAX[kind] / 2;
+  return countInLane(state, lane) <= state.lanes.countPlaces(lane) / 2;
+}
+
+function countPlaces(state: KindState, lane: string): number {
+  if (state.lanes === undefined) return Number.MAX_SAFE_INTEGER;
+  return state.lanes.countPlaces(lane) - countInLane(state, lane);
+}
+
+function hasPlaceIn(state: KindState, lane: string): boolean {
+  return state.lanes === undefined || countPlaces(state, lane) > 0;
 }
 
 function toAddress({ id, seq }: Task): TaskAddress {

@@ -6,6 +6,7 @@ import { encodeHold, encodeKey, type ObjectDetail, type VersionRow } from "../in
 import { sealVersion } from "../index/seal.ts";
 import type { WriterContext } from "./writer-context.ts";
 import { requireRetentionChange } from "./lock-guard.ts";
+import { planAttribute } from "./replication-rows.ts";
 import type { Retention } from "../model/lock.ts";
 import { StoreError } from "../model/store-error.ts";
 import { findCurrent, findOlder } from "./version-rows.ts";
@@ -27,6 +28,8 @@ export interface AttributeOperation {
   actor?: Actor;
   /** Refused unless it is still this version, and the attribute to change still has this value. */
   expected?: KnownAttributes;
+  /** Replication brings the change: it is not sent back. */
+  isReplica?: boolean;
 }
 
 type ChangedColumns = Partial<
@@ -44,8 +47,14 @@ export function applyAttribute(
   if (needsLock && !state.bucket.objectLockEnabled) {
     throw new StoreError("InvalidRequest", "Bucket is missing Object Lock Configuration");
   }
-  const { row, table } = requireVersion(context, state.id, address);
-  requireUnchanged(row, operation);
+  const found = requireVersion(context, state.id, address);
+  const { table } = found;
+  requireUnchanged(found.row, operation);
+  const planned =
+    operation.isReplica === true
+      ? found.row.detail
+      : planAttribute(context, state, found.row, change.kind, nowMs);
+  const row = { ...found.row, detail: planned };
   const set = (changes: ChangedColumns) => {
     const { tags, detail, retain_mode: mode, retain_until: until, hold } = { ...row, ...changes };
     const seal = sealVersion({ ...row, ...changes });

@@ -188,6 +188,13 @@ function setVersioning(bucket: Bucket, versioning: "Enabled" | "Suspended"): Buc
       { bucket: bucket.name },
     );
   }
+  if (bucket.settings.replication !== undefined && versioning === "Suspended") {
+    throw new StoreError(
+      "InvalidBucketState",
+      "A replication configuration is present on this bucket, so you cannot change the versioning state. To change the versioning state, first delete the replication configuration.",
+      { bucket: bucket.name },
+    );
+  }
   return { ...bucket, versioning };
 }
 
@@ -226,6 +233,13 @@ function setDocument(
     throw new StoreError(
       "InvalidBucketState",
       "Versioning must be 'Enabled' on the bucket to apply a Object Lock configuration",
+      { bucket: bucket.name },
+    );
+  }
+  if (kind === "replication" && bucket.versioning !== "Enabled") {
+    throw new StoreError(
+      "InvalidRequest",
+      "Versioning must be 'Enabled' on the bucket to apply a replication configuration",
       { bucket: bucket.name },
     );
   }

@@ -4,11 +4,15 @@ import type { Actor, ObjectEventName } from "../model/event.ts";
 import { encodeKey, type VersionRow } from "../index/records.ts";
 import type { BucketState, WriterContext } from "./writer-context.ts";
 import { requireDeletable } from "./lock-guard.ts";
+import { chooseTime } from "./put-operation.ts";
+import { planReplication } from "./replication-rows.ts";
+import { insertBelow, listNewer, requireNewReplica } from "./version-order.ts";
 import { StoreError } from "../model/store-error.ts";
 import {
   findCurrent,
   findOlder,
   insertMarker,
+  MARKER_COLUMNS,
   promoteNewest,
   removeCurrent,
   removeOlder,
@@ -40,6 +44,7 @@ export function applyDelete(context: WriterContext, operation: DeleteOperation):
     return { deleteMarker: false };
   }
   checkConditions(request, current);
+  if (request.source !== undefined) return placeMarkerReplica(context, operation, state, key);
   if (state.bucket.versioning === "Unset") {
     if (current !== undefined) {
       removeCurrent(context, current);
@@ -52,7 +57,12 @@ export function applyDelete(context: WriterContext, operation: DeleteOperation):
   else retireNewest(context, state.id, key, operation.nowMs);
   const replaced = findOlder(context, state.id, key, versionId);
   if (replaced !== undefined) removeOlder(context, replaced);
-  const seq = insertMarker(context, state.id, key, versionId, operation.nowMs);
+  const { nowMs } = operation;
+  const modified = chooseTime(context, state, key, nowMs);
+  const isPlanned = operation.byLifecycle !== true;
+  const marker = { key: request.key, version: versionId, tags: null, isMarker: true, nowMs };
+  const detail = isPlanned ? planReplication(context, state, marker, "{}") : "{}";
+  const seq = insertMarker(context, state.id, key, versionId, modified, detail);
   tell(context, operation, state, "DeleteMarkerCreated", {
     version: versionId,
     size: 0,
@@ -60,6 +70,31 @@ export function applyDelete(context: WriterContext, operation: DeleteOperation):
     seq,
   });
   return { versionId, deleteMarker: true };
+}
+
+// A marker that arrives late goes below the versions that came after it.
+function placeMarkerReplica(
+  context: WriterContext,
+  operation: DeleteOperation,
+  state: BucketState,
+  key: Uint8Array,
+): DeleteResult {
+  const source = operation.request.source!;
+  const { versionId: version, modifiedMs: modified } = source;
+  requireNewReplica(context, state, key, source);
+  const detail = JSON.stringify({ replica: true });
+  const newer = listNewer(context, state.id, key, source);
+  let seq: number;
+  if (newer.length === 0) {
+    retireNewest(context, state.id, key, operation.nowMs);
+    seq = insertMarker(context, state.id, key, version, modified, detail);
+  } else {
+    seq = context.nextSequence();
+    const columns = { ...MARKER_COLUMNS, bucket: state.id, key, seq, version, modified, detail };
+    insertBelow(context, { ...columns, marker: 1 }, newer);
+  }
+  tell(context, operation, state, "DeleteMarkerCreated", { version, size: 0, etag: "", seq });
+  return { versionId: version, deleteMarker: true };
 }
 
 function deleteVersion(

@@ -32,6 +32,9 @@ export function findChangedRow(operation: Operation): ChangedRow | undefined {
       return operation.address;
     case "deleteBucket":
       return { bucket: operation.bucket };
+    case "finishReplication":
+    case "initiateReplication":
+      return operation;
     // A blob that moves to another segment keeps its version, but the row of the blob changes: `RecentRows` keeps none of
     // these.
     case "moveBlob":
@@ -66,6 +69,7 @@ export function findChangedRow(operation: Operation): ChangedRow | undefined {
     case "removeRemote":
     case "planRemoteKeys":
     case "dropRemoteKeys":
+    case "retryReplication":
     case "confirm":
       return undefined;
     default:

@@ -46,6 +46,11 @@ import {
 } from "./tier-operations.ts";
 import { applySetVector } from "./vector-operations.ts";
 import { applyPut } from "./put-operation.ts";
+import {
+  applyFinishReplication,
+  applyInitiateReplication,
+  applyRetryReplication,
+} from "./replication-operations.ts";
 import type { WriterContext } from "./writer-context.ts";
 
 interface ConfirmOperation {
@@ -83,6 +88,9 @@ const OPERATION_HANDLERS = {
   requestRestore: applyRequestRestore,
   finishRestore: applyFinishRestore,
   endRestore: applyEndRestore,
+  finishReplication: applyFinishReplication,
+  initiateReplication: applyInitiateReplication,
+  retryReplication: applyRetryReplication,
   createUpload: applyCreateUpload,
   putPart: applyPutPart,
   completeUpload: applyCompleteUpload,

@@ -6,8 +6,10 @@ import type { Actor, ObjectEventName } from "../model/event.ts";
 import { encodeHold, encodeKey, type ObjectDetail, type VersionRow } from "../index/records.ts";
 import { type GeoPlacement, joinMarks, toMark } from "../model/geo.ts";
 import type { GuestMark } from "../model/guest.ts";
+import type { ReplicaSource } from "../model/replication.ts";
 import type { TaskAddress, TriggerRun } from "../model/task.ts";
 import { fireTriggers } from "./fire-triggers.ts";
+import { planReplication } from "./replication-rows.ts";
 import { applyEndTask } from "./task-operations.ts";
 import { addTask } from "./task-rows.ts";
 import { setVector } from "./vector-rows.ts";
@@ -16,6 +18,7 @@ import { computeDefaultRetention } from "./lock-guard.ts";
 import type { Retention } from "../model/lock.ts";
 import { StoreError } from "../model/store-error.ts";
 import { requireQuota } from "../model/quota.ts";
+import { insertBelow, listNewer, requireNewReplica } from "./version-order.ts";
 import {
   findCurrent,
   findOlder,
@@ -47,6 +50,8 @@ export interface NewObject {
   vector?: string;
   /** Set if guests have written it; also in `detail`. */
   guest?: GuestMark;
+  /** Set for a replica. */
+  source?: ReplicaSource;
   conditions?: WriteConditions;
   event: ObjectEventName;
   actor?: Actor;
@@ -149,25 +154,23 @@ export function placeObject(
   blob: BlobId,
 ): string {
   const isVersioned = state.bucket.versioning === "Enabled";
-  const version = isVersioned ? object.versionId : "null";
+  const { source } = object;
+  if (source !== undefined) requireNewReplica(context, state, key, source);
+  const version = source?.versionId ?? (isVersioned ? object.versionId : "null");
   const retention = chooseRetention(state, object);
-  const detail = markDetail(object.detail, state.bucket.settings.geoPlacement);
-  if (current !== undefined && current.version === version) {
-    removeCurrent(context, current);
-  } else if (state.bucket.versioning !== "Unset") {
-    retireNewest(context, state.id, key, object.nowMs);
-    const replaced = isVersioned ? undefined : findOlder(context, state.id, key, "null");
-    if (replaced !== undefined) removeOlder(context, replaced);
-  }
+  const detail = chooseDetail(context, state, version, object);
+  const newer = source === undefined ? [] : listNewer(context, state.id, key, source);
+  const modified = source?.modifiedMs ?? chooseTime(context, state, key, object.nowMs);
+  if (newer.length === 0) makeRoomOnTop(context, state, key, current, version, object.nowMs);
   const seq = context.nextSequence();
-  insertCurrent(context, {
+  const row = {
     bucket: state.id,
     key,
     seq,
     version,
     size: object.size,
     etag: object.etag,
-    modified: object.nowMs,
+    modified,
     blob,
     class: object.class,
     checksum: object.checksum,
@@ -177,7 +180,9 @@ export function placeObject(
     retain_until: retention?.untilMs ?? null,
     hold: encodeHold(object.hold),
     detail,
-  });
+  };
+  if (newer.length === 0) insertCurrent(context, row);
+  else insertBelow(context, row, newer);
   placeVector(context, state, key, version, object);
   fireTriggers(context, state, key, version, object);
   const subject = {
@@ -189,6 +194,56 @@ export function placeObject(
   };
   emitEvent(context, state, object.event, subject, object.actor, object.nowMs);
   return version;
+}
+
+function makeRoomOnTop(
+  context: WriterContext,
+  state: BucketState,
+  key: Uint8Array,
+  current: VersionRow | undefined,
+  version: string,
+  nowMs: number,
+): void {
+  if (current !== undefined && current.version === version) {
+    removeCurrent(context, current);
+    return;
+  }
+  if (state.bucket.versioning === "Unset") return;
+  retireNewest(context, state.id, key, nowMs);
+  if (state.bucket.versioning === "Enabled") return;
+  const replaced = findOlder(context, state.id, key, "null");
+  if (replaced !== undefined) removeOlder(context, replaced);
+}
+
+// Replicas are not replicated again.
+function chooseDetail(
+  context: WriterContext,
+  state: BucketState,
+  version: string,
+  { key, tags, nowMs, detail, source }: NewObject,
+): string {
+  const marked = markDetail(detail, state.bucket.settings.geoPlacement);
+  if (source !== undefined) return marked;
+  return planReplication(context, state, { key, version, tags, isMarker: false, nowMs }, marked);
+}
+
+/**
+ * The time of a new version of a replicated bucket: after that of the version before, whose clock may be that of another store.
+ * All stores order the versions of a key by it.
+ */
+export function chooseTime(
+  context: WriterContext,
+  { id, bucket: { settings } }: BucketState,
+  key: Uint8Array,
+  nowMs: number,
+): number {
+  if (settings.replication === undefined) return nowMs;
+  const newest =
+    findCurrent(context, id, key)?.modified ??
+    context
+      .sql("select modified from versions where bucket = ? and key = ? order by seq desc limit 1")
+      .get(id, key)?.["modified"];
+  return newest === undefined ? nowMs : Math.max(nowMs, Number(newest) + 1);
 }
 
 /** The detail of an object with the rule of its bucket, in addition to the mark that it may have. */

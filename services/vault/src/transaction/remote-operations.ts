@@ -92,6 +92,9 @@ export function applyRemoveRemote(context: WriterContext, { name }: RemoveRemote
 function findUse(context: WriterContext, name: string): string | undefined {
   for (const { bucket } of context.buckets.values()) {
     if (bucket.settings.coldTier?.remote === name) return `the cold tier of ${bucket.name}`;
+    const { rules = [] } = bucket.settings.replication ?? {};
+    if (rules.some(({ destination }) => destination.remote === name))
+      return `the replication of ${bucket.name}`;
   }
   const blob = context.sql("select 1 from remote_blobs where remote = ? limit 1").get(name);
   if (blob !== undefined) return "objects";

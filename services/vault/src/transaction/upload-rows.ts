@@ -6,7 +6,7 @@ import type { Initiator, UploadChecksum } from "../model/upload.ts";
 
 /** The data that an upload stores for its future object, as JSON. */
 export interface UploadDetail {
-  object: Pick<NewObject, "class" | "owner" | "tags" | "retention" | "hold" | "detail">;
+  object: Pick<NewObject, "class" | "owner" | "tags" | "retention" | "hold" | "detail" | "source">;
   initiator?: Initiator;
   checksum?: UploadChecksum;
 }

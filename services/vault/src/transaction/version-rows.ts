@@ -95,7 +95,8 @@ export function insertOlder(
   usage.bytes += row.size;
 }
 
-const MARKER_COLUMNS = {
+/** The columns of a delete marker. */
+export const MARKER_COLUMNS = {
   size: 0,
   etag: "",
   blob: null,
@@ -116,10 +117,12 @@ export function insertMarker(
   key: Uint8Array,
   version: string,
   nowMs: number,
+  detail = "{}",
 ): number {
   const seq = context.nextSequence();
   const seal = sealVersion({
     ...MARKER_COLUMNS,
+    detail,
     bucket,
     key,
     seq,
@@ -129,9 +132,9 @@ export function insertMarker(
   context
     .sql(
       "insert into versions (bucket, key, seq, version, size, etag, modified, class, detail, seal, marker) " +
-        "values (?, ?, ?, ?, 0, '', ?, 'STANDARD', '{}', ?, 1)",
+        "values (?, ?, ?, ?, 0, '', ?, 'STANDARD', ?, ?, 1)",
     )
-    .run(bucket, key, seq, version, nowMs, seal);
+    .run(bucket, key, seq, version, nowMs, detail, seal);
   context.usage.edit(bucket).deleteMarkers += 1;
   return seq;
 }

@@ -13,6 +13,7 @@ import {
 } from "../context.ts";
 import { answerJson, readJsonDocument, requireMatch, tagDocument } from "../json-document.ts";
 import { receiveDocument } from "../payload.ts";
+import { requireReplicationAllowed } from "./replication.ts";
 
 const REGIONS_MAX = 100;
 const DOCUMENT_BYTES_MAX = 64 * 1024;
@@ -73,8 +74,9 @@ function requireTightening(context: OperationContext, after: GeoPlacement | unde
 
 // A rule that contradicts settings of the bucket would stop them silently.
 function requireTargetsAllowed(api: ObjectApi, bucket: Bucket, rule: GeoPlacement): void {
-  const { coldTier, lifecycle } = bucket.settings;
+  const { coldTier, lifecycle, replication } = bucket.settings;
   if (coldTier !== undefined) requireTierAllowed(api, rule, coldTier.remote);
+  for (const one of replication?.rules ?? []) requireReplicationAllowed(api, rule, one);
   for (const { transitions = [], noncurrentTransitions = [] } of lifecycle?.rules ?? []) {
     for (const { storageClass } of [...transitions, ...noncurrentTransitions]) {
       const target = findTarget(api.store.remotes, bucket.name, coldTier, storageClass);

@@ -43,6 +43,9 @@ const EVENTS: ReadonlySet<string> = new Set([
   "ObjectRestore:Post",
   "ObjectRestore:Completed",
   "ObjectRestore:Delete",
+  "Replication:*",
+  "Replication:OperationFailedReplication",
+  "Replication:OperationReplicatedAfterThreshold",
 ]);
 
 const eventSchema = z

@@ -6,16 +6,6 @@ import { receiveDocument } from "../payload.ts";
 import type { SettingHandlers } from "./setting.ts";
 import { malformedXml, parseXml, tag, xmlDocument } from "../wire/xml.ts";
 
-export const getBucketReplication: OperationHandler = () => {
-  throw new S3Error("ReplicationConfigurationNotFoundError");
-};
-
-export const putBucketReplication: OperationHandler = () => {
-  throw new S3Error("NotImplemented", "Replication is not implemented.");
-};
-
-export const deleteBucketReplication: OperationHandler = () => answerEmpty();
-
 export const getBucketRequestPayment: OperationHandler = () =>
   answerXml(xmlDocument("RequestPaymentConfiguration", tag("Payer", "BucketOwner")));
 

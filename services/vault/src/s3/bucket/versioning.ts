@@ -1,6 +1,6 @@
 // GetBucketVersioning and PutBucketVersioning
 import { S3Error } from "../../model/s3-error.ts";
-import { answerEmpty, answerXml } from "../answer.ts";
+import { answerEmpty, answerXml, type Header } from "../answer.ts";
 import { getBucket, type OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
 import { malformedXml, parseXml, tag, xmlDocument } from "../wire/xml.ts";
@@ -9,7 +9,9 @@ import { malformedXml, parseXml, tag, xmlDocument } from "../wire/xml.ts";
 export const getBucketVersioning: OperationHandler = (context) => {
   const { versioning } = getBucket(context);
   const status = versioning === "Unset" ? undefined : versioning;
-  return answerXml(xmlDocument("VersioningConfiguration", tag("Status", status)));
+  // Stores that replicate to this one look for it.
+  const headers: Header[] = [["x-store-source-versions", "accepted"]];
+  return answerXml(xmlDocument("VersioningConfiguration", tag("Status", status)), headers);
 };
 
 export const putBucketVersioning: OperationHandler = async (context) => {

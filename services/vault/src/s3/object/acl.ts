@@ -1,9 +1,10 @@
 // GetObjectAcl and PutObjectAcl
 import { formatAcl, receiveAcl } from "../acl-document.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
-import { getActor, getBucket, getOwner, type OperationHandler } from "../context.ts";
+import { getBucket, getOwner, type OperationHandler } from "../context.ts";
 import { getAddress, getVersionHeaders } from "./address.ts";
 import { describeObject } from "./describe.ts";
+import { getReplicaOrigin } from "./replica.ts";
 
 export const getObjectAcl: OperationHandler = async (context) => {
   const object = await describeObject(context);
@@ -14,6 +15,7 @@ export const getObjectAcl: OperationHandler = async (context) => {
 
 export const putObjectAcl: OperationHandler = async (context) => {
   const acl = await receiveAcl(context);
-  const done = await context.api.store.objects.setAcl(getAddress(context), acl, getActor(context));
+  const origin = await getReplicaOrigin(context, "s3:ReplicateObject");
+  const done = await context.api.store.objects.setAcl(getAddress(context), acl, origin);
   return answerEmpty(200, getVersionHeaders(context, done.versionId));
 };

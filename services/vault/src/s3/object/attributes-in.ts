@@ -10,6 +10,7 @@ import { readTagging } from "../tagging-document.ts";
 import { readVectorField } from "../vector-value.ts";
 import type { RequestFields } from "../wire/fields.ts";
 import { readEncryption } from "./encryption.ts";
+import { readReplicaGeo, readReplicaSource } from "./replica.ts";
 
 const METADATA_PREFIX = "x-amz-meta-";
 /** Size limit of names without their prefix, and values ("Working with object metadata"). */
@@ -74,6 +75,10 @@ export async function readAttributes(
   if ((retention !== undefined || legalHold !== undefined) && !bucket.objectLockEnabled) {
     throw new S3Error("InvalidRequest", "Bucket is missing Object Lock Configuration");
   }
+  const source = await readReplicaSource(context, "s3:ReplicateObject");
+  if (source !== undefined) attributes.source = source;
+  const geo = readReplicaGeo(context);
+  if (geo !== undefined) attributes.geo = geo;
   const encryption = readEncryption(fields, bucket);
   if (encryption !== undefined) attributes.encryption = encryption;
   return attributes;

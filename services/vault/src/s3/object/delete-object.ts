@@ -2,6 +2,7 @@
 import { setImmediate } from "node:timers/promises";
 import type { UnknownParts } from "../../access/policy.ts";
 import type { DeleteRequest, DeleteResult } from "../../model/object.ts";
+import type { ReplicaSource } from "../../model/replication.ts";
 import { S3Error } from "../../model/s3-error.ts";
 import type { StoreError } from "../../model/store-error.ts";
 import { answerEmpty, answerXml, type Header, toS3Error } from "../answer.ts";
@@ -17,6 +18,7 @@ import { receiveDocument } from "../payload.ts";
 import { parseXml, tag, wrap, xmlDocument, type XmlElement } from "../wire/xml.ts";
 import { getAddress } from "./address.ts";
 import { readStrongEtags } from "./conditions.ts";
+import { readReplicaSource } from "./replica.ts";
 
 const ASKED_AT_ONCE = 50;
 const KEYS_MAX = 1_000;
@@ -35,6 +37,8 @@ export const deleteObject: OperationHandler = async (context) => {
     size: fields.get("x-amz-if-match-size"),
   });
   if (conditions !== undefined) request.conditions = conditions;
+  const source = await readReplicaSource(context, "s3:ReplicateDelete");
+  if (source !== undefined) request.source = requireMarker(request, source);
   const result = await context.api.store.objects.delete(request, context.submit);
   const headers: Header[] = [];
   if (result.deleteMarker) headers.push(["x-amz-delete-marker", "true"]);
@@ -43,6 +47,12 @@ export const deleteObject: OperationHandler = async (context) => {
   }
   return answerEmpty(204, headers);
 };
+
+// Replication sends delete markers, and never the deletion of a version.
+function requireMarker({ versionId }: DeleteRequest, source: ReplicaSource): ReplicaSource {
+  if (versionId === undefined) return source;
+  throw new S3Error("InvalidRequest", "Replication does not delete versions.");
+}
 
 /** The parts of a deletion that each item of a list names. */
 export const NAMED_BY_ITEM: UnknownParts = {

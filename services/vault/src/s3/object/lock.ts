@@ -8,8 +8,8 @@ import { receiveDocument } from "../payload.ts";
 import { parseXml, tag, xmlDocument, type XmlElement } from "../wire/xml.ts";
 import { getAddress } from "./address.ts";
 import { checkRetention, isTimestamp } from "./attributes-in.ts";
-import { getChangeOrigin } from "./change-origin.ts";
 import { describeObject } from "./describe.ts";
+import { getReplicaOrigin } from "./replica.ts";
 
 const LOCK_BYTES_MAX = 65_536;
 
@@ -38,7 +38,7 @@ export const putObjectRetention: OperationHandler = async (context) => {
     await requirePermission(context, { action, bucket, bucketName, key });
   }
   await api.store.objects.setRetention(getAddress(context), retention, {
-    ...getChangeOrigin(context),
+    ...(await getReplicaOrigin(context, "s3:ReplicateObject")),
     bypassGovernance,
   });
   return answerEmpty(200);
@@ -58,7 +58,8 @@ export const putObjectLegalHold: OperationHandler = async (context) => {
   requireLock(context);
   if (status !== "ON" && status !== "OFF") throw new S3Error("MalformedXML");
   const { objects } = context.api.store;
-  await objects.setLegalHold(getAddress(context), status === "ON", getChangeOrigin(context));
+  const origin = await getReplicaOrigin(context, "s3:ReplicateObject");
+  await objects.setLegalHold(getAddress(context), status === "ON", origin);
   return answerEmpty(200);
 };
 

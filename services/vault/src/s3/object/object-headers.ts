@@ -1,5 +1,6 @@
 // The headers of an object in answers.
 import { findExpiration, findUploadAbort } from "../../model/lifecycle-rule.ts";
+import { findReplicationStatus } from "../../model/replication.ts";
 import type { ContentHeaders, ObjectChecksum, ObjectInfo } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
 import { StoreError } from "../../model/store-error.ts";
@@ -83,6 +84,8 @@ export function getObjectHeaders(context: OperationContext, object: ObjectInfo):
     headers.push(["x-amz-object-lock-legal-hold", object.legalHold ? "ON" : "OFF"]);
   }
   headers.push(...getEncryptionHeaders(object.encryption));
+  const replication = findReplicationStatus(object);
+  if (replication !== undefined) headers.push(["x-amz-replication-status", replication]);
   if (object.isLatest) headers.push(...getExpirationHeaders(context, object));
   return headers;
 }

@@ -5,8 +5,8 @@ import type { OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
 import { formatTagging, OBJECT_TAGS_MAX, parseTagging } from "../tagging-document.ts";
 import { getAddress, getVersionHeaders } from "./address.ts";
-import { getChangeOrigin } from "./change-origin.ts";
 import { describeObject } from "./describe.ts";
+import { getReplicaOrigin } from "./replica.ts";
 
 const TAGGING_BYTES_MAX = 65_536;
 
@@ -22,7 +22,7 @@ export const putObjectTagging: OperationHandler = async (context) => {
   });
   const tags = parseTagging(body, OBJECT_TAGS_MAX);
   await authorize(context, toTagValues(tags));
-  const origin = getChangeOrigin(context);
+  const origin = await getReplicaOrigin(context, "s3:ReplicateTags");
   const done = await context.api.store.objects.setTags(
     getAddress(context),
     tags,
@@ -33,7 +33,7 @@ export const putObjectTagging: OperationHandler = async (context) => {
 };
 
 export const deleteObjectTagging: OperationHandler = async (context) => {
-  const origin = getChangeOrigin(context);
+  const origin = await getReplicaOrigin(context, "s3:ReplicateTags");
   const done = await context.api.store.objects.setTags(
     getAddress(context),
     {},

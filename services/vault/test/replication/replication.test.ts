@@ -1,0 +1,152 @@
+// Replication between two running stores: what follows, in which order, and what a destination that is away changes.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { makeBytes } from "../store/fixture.ts";
+import {
+  listVersions,
+  makeBucket,
+  replicate,
+  requireSame,
+  settle,
+  startTwoStores,
+  type TwoStores,
+} from "./stores.ts";
+
+let stores: TwoStores;
+
+before(async () => {
+  stores = await startTwoStores();
+});
+after(() => stores[Symbol.asyncDispose]());
+
+test("versions, markers and changes are the same in both stores", async () => {
+  const { near, far } = stores;
+  await makeBucket(near, "photos");
+  await makeBucket(far, "photos");
+  await replicate(near, "photos", "far");
+  const first = await near.s3.must("PUT", "/photos/a%20b", {
+    body: makeBytes(3_000_000),
+    headers: {
+      "content-type": "image/png",
+      "cache-control": "no-store",
+      "x-amz-meta-maker": "me",
+      "x-amz-tagging": "team=red&x=%C3%A4",
+      "x-amz-storage-class": "STANDARD_IA",
+      "x-amz-acl": "public-read",
+    },
+  });
+  await near.s3.must("PUT", "/photos/a%20b", { body: "second" });
+  await near.s3.must("PUT", "/photos/gone", { body: "x" });
+  await near.s3.must("DELETE", "/photos/gone");
+  await settle(near, "photos");
+  await requireSame(near, far, "photos");
+
+  const id = String(first.headers["x-amz-version-id"]);
+  const target = `/photos/a%20b?versionId=${id}`;
+  const here = await near.s3.must("HEAD", target);
+  const there = await far.s3.must("HEAD", target);
+  assert.equal(here.headers["x-amz-replication-status"], "COMPLETED");
+  assert.equal(there.headers["x-amz-replication-status"], "REPLICA");
+  const names = [
+    "etag",
+    "content-type",
+    "cache-control",
+    "x-amz-meta-maker",
+    "x-amz-tagging-count",
+    "x-amz-storage-class",
+    "last-modified",
+  ];
+  for (const name of names) assert.equal(there.headers[name], here.headers[name], name);
+  const acls = await Promise.all(
+    [near, far].map(({ s3 }) => s3.must("GET", `/photos/a%20b?acl&versionId=${id}`)),
+  );
+  assert.equal(acls[1]!.text, acls[0]!.text);
+  assert.ok((await far.s3.must("GET", target)).body.equals(makeBytes(3_000_000)));
+
+  const tags = "<Tagging><TagSet><Tag><Key>k</Key><Value>v</Value></Tag></TagSet></Tagging>";
+  await near.s3.must("PUT", `/photos/a%20b?tagging&versionId=${id}`, { body: tags });
+  await near.s3.must("PUT", `/photos/a%20b?acl&versionId=${id}`, {
+    headers: { "x-amz-acl": "private" },
+  });
+  await settle(near, "photos");
+  assert.match(
+    (await far.s3.must("GET", `/photos/a%20b?tagging&versionId=${id}`)).text,
+    /<Value>v</,
+  );
+  assert.ok(
+    !(await far.s3.must("GET", `/photos/a%20b?acl&versionId=${id}`)).text.includes("AllUsers"),
+  );
+  await requireSame(near, far, "photos");
+});
+
+test("an object of parts has the same parts, entity tag and checksum", async () => {
+  const { near, far } = stores;
+  await makeBucket(near, "parts");
+  await makeBucket(far, "parts");
+  await replicate(near, "parts", "far");
+  const { text } = await near.s3.must("POST", "/parts/big?uploads", {
+    headers: { "x-amz-checksum-algorithm": "SHA256", "x-amz-meta-a": "b" },
+  });
+  const upload = /<UploadId>(.*?)</.exec(text)![1]!;
+  const bodies = [makeBytes(6_000_000, 1), makeBytes(5_300_000, 2), makeBytes(10, 3)];
+  const tags: string[] = [];
+  for (const [index, body] of bodies.entries()) {
+    const part = await near.s3.must(
+      "PUT",
+      `/parts/big?uploadId=${upload}&partNumber=${index * 2 + 1}`,
+      { body },
+    );
+    tags.push(
+      `<Part><PartNumber>${index * 2 + 1}</PartNumber><ETag>${String(part.headers["etag"])}</ETag></Part>`,
+    );
+  }
+  await near.s3.must("POST", `/parts/big?uploadId=${upload}`, {
+    body: `<CompleteMultipartUpload>${tags.join("")}</CompleteMultipartUpload>`,
+  });
+  await settle(near, "parts");
+  await requireSame(near, far, "parts");
+  const mode = { headers: { "x-amz-checksum-mode": "ENABLED" } };
+  const [here, there] = await Promise.all(
+    [near, far].map(({ s3 }) => s3.must("HEAD", "/parts/big?partNumber=3", mode)),
+  );
+  for (const name of ["content-length", "x-amz-mp-parts-count", "etag"]) {
+    assert.equal(there!.headers[name], here!.headers[name], name);
+  }
+  const whole = await far.s3.must("GET", "/parts/big", mode);
+  assert.ok(whole.body.equals(Buffer.concat(bodies)));
+  const own = await near.s3.must("HEAD", "/parts/big", mode);
+  assert.equal(whole.headers["x-amz-checksum-sha256"], own.headers["x-amz-checksum-sha256"]);
+});
+
+test("both directions send each version once, and both stores agree on the order", async () => {
+  const { near, far } = stores;
+  await makeBucket(near, "both");
+  await makeBucket(far, "both");
+  const back =
+    "<SourceSelectionCriteria><ReplicaModifications><Status>Enabled</Status></ReplicaModifications></SourceSelectionCriteria>";
+  await replicate(near, "both", "far", back);
+  await replicate(far, "both", "near", back);
+  for (let round = 0; round < 5; round += 1) {
+    await Promise.all([
+      near.s3.must("PUT", "/both/k", { body: `near ${round}` }),
+      far.s3.must("PUT", "/both/k", { body: `far ${round}` }),
+      near.s3.must("PUT", `/both/n${round}`, { body: "n" }),
+      far.s3.must("DELETE", `/both/n${round}`),
+    ]);
+  }
+  await settle(near, "both");
+  await settle(far, "both");
+  await settle(near, "both");
+  assert.equal((await listVersions(near, "both")).length, 20);
+  await requireSame(near, far, "both");
+  const tags = "<Tagging><TagSet><Tag><Key>of</Key><Value>replica</Value></Tag></TagSet></Tagging>";
+  const { headers } = await far.s3.must("PUT", "/both/only-far", { body: "x" });
+  await settle(far, "both");
+  await near.s3.must("PUT", "/both/only-far?tagging", { body: tags });
+  await settle(near, "both");
+  const version = String(headers["x-amz-version-id"]);
+  assert.match(
+    (await far.s3.must("GET", `/both/only-far?tagging&versionId=${version}`)).text,
+    /replica/,
+  );
+});
