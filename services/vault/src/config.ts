@@ -323,6 +323,21 @@ const KEYS = {
     description: "File with a passphrase, with which repositories are encrypted.",
     secret: false,
   }),
+  repository_endpoint: key(z.url({ protocol: /^https?$/ }).optional(), {
+    description:
+      "S3 service of the repository that a command names as s3://BUCKET/PREFIX. The daemon does not use it: jobs name a registered remote.",
+  }),
+  repository_region: key(z.string().min(1).max(64).default("us-east-1"), {
+    description: "Region of that service.",
+  }),
+  repository_access_key: key(z.string().min(1).max(256).optional(), {
+    description: "Access key of that service.",
+    secret: false,
+  }),
+  repository_secret_key: key(z.string().min(1).max(1_024).optional(), {
+    description: "Secret key of that service.",
+    secret: true,
+  }),
   enable_audit: key(z.boolean().default(true), {
     description: "Writes an access log to the bucket system-access-logs.",
   }),
@@ -373,7 +388,7 @@ export const vaultDefinition = defineConfig({
     },
     backup: {
       summary:
-        "Add a snapshot of a stopped store to a repository, a folder that is created if it is missing. Only what the repository does not have is stored. A running store is backed up with POST /admin/backup.",
+        "Add a snapshot of a stopped store to a repository, a folder that is created if it is missing, or s3://BUCKET/PREFIX at repository_endpoint. Only what the repository does not have is stored. A running store is backed up with POST /admin/backup.",
       arguments: ["folder"],
       options: { passphrase_file: createRestoreKeys().passphrase_file },
     },
@@ -383,7 +398,7 @@ export const vaultDefinition = defineConfig({
     },
     restore: {
       summary:
-        "Verify a backup, or the last snapshot of a repository, and restore it to the configured data folder, which must be missing or empty.",
+        "Verify a backup, or the last snapshot of a repository (a folder, or s3://BUCKET/PREFIX), and restore it to the configured data folder, which must be missing or empty.",
       arguments: ["folder"],
       options: {
         ...createRestoreKeys(),
@@ -395,7 +410,7 @@ export const vaultDefinition = defineConfig({
     },
     "repository check": {
       summary:
-        "Read every file of a repository, verify it, and list its snapshots. Exits with 1 if anything is damaged or missing.",
+        "Read every file of a repository (a folder, or s3://BUCKET/PREFIX), verify it, and list its snapshots. Exits with 1 if anything is damaged or missing.",
       arguments: ["folder"],
       options: { passphrase_file: createRestoreKeys().passphrase_file },
     },

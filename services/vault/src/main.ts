@@ -45,9 +45,9 @@ export async function main(): Promise<void> {
       const { restoreStore } = await import("./fsck/restore-backup.ts");
       return await restoreStore(config, { folder, ...options }, printLine);
     },
-    "repository check": async ({ options, positionals: [folder = ""] }) => {
+    "repository check": async ({ config, options, positionals: [folder = ""] }) => {
       const { checkFolder } = await import("./fsck/repository.ts");
-      return await checkFolder({ folder, ...options }, printLine);
+      return await checkFolder(config, { folder, ...options }, printLine);
     },
   });
 }

@@ -10,6 +10,7 @@ import {
 } from "./index/question-snapshot.ts";
 import type { IndexConnection } from "./index/schema.ts";
 import type { EventOutbox } from "./model/event.ts";
+import type { GeoMark } from "./model/geo.ts";
 import { StoreError } from "./model/store-error.ts";
 import type { BucketUsage } from "./model/usage.ts";
 import type { DriveMonitor, DriveState } from "./upkeep/drive-monitor.ts";
@@ -17,6 +18,7 @@ import type { IndexCopyState } from "./upkeep/index-copier.ts";
 import { clearSnapshot, takeStoreSnapshot } from "./upkeep/store-snapshot.ts";
 import { Maintenance, type MaintenanceOptions } from "./upkeep/maintenance.ts";
 import type { QuarantineTotals } from "./blob/quarantine.ts";
+import type { MarkPosition } from "./query/list-geo-marks.ts";
 import type { BucketCatalogue } from "./store/bucket-catalogue.ts";
 import { CopyService } from "./store/copy-service.ts";
 import { ImportService } from "./store/import-service.ts";
@@ -175,6 +177,21 @@ export class Store {
       .sql("select document from trigger_runs where bucket = ? order by id desc")
       .all(id)
       .map((row) => JSON.parse(String(row["document"])) as TriggerRun);
+  }
+
+  /** The rules of residency under which versions were written, each once. Reads all rows of versions, off the event loop. */
+  async listGeoMarks(): Promise<GeoMark[]> {
+    const found = new Map<string, GeoMark>();
+    for (const table of ["current", "versions"] as const) {
+      let after: MarkPosition | undefined;
+      do {
+        const page: { marks: GeoMark[]; next: MarkPosition | undefined } =
+          await this.#env.readers.query("listGeoMarks", table, after);
+        for (const mark of page.marks) found.set(JSON.stringify(mark), mark);
+        after = page.next;
+      } while (after !== undefined);
+    }
+    return [...found.values()];
   }
 
   /** The name of a bucket by its number; `undefined` if it was deleted. */

@@ -4,10 +4,11 @@ import { PlatformError } from "@platform/kernel/errors";
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import { describeRepository } from "../backup/back-up.ts";
+import { requireBackupAllowed } from "../backup/repository-place.ts";
 import type { BackupParts } from "../backup/other-run.ts";
 import type { JobEngine } from "../job/job-engine.ts";
 import { isOwnBucket } from "../model/bucket.ts";
-import type { RestoreSpec } from "../model/job.ts";
+import type { RepositoryAddress, RestoreSpec } from "../model/job.ts";
 import { S3Error } from "../model/s3-error.ts";
 import type { Store } from "../object-store.ts";
 import { requireBucketName } from "../store/bucket-catalogue.ts";
@@ -25,7 +26,18 @@ const path = z
   .min(1)
   .max(4_096)
   .describe("Folder below `backup_dir`; relative paths begin there.");
-const repository = z.strictObject({ path });
+const remotePlace = {
+  remote: z.string().min(1).max(80).describe("Name of a registered remote."),
+  bucket: z.string().min(3).max(63).describe("Bucket there."),
+  prefix: z.string().max(512).default("").describe("Folder there, after the prefix of the remote."),
+};
+const repository = z.union([z.strictObject({ path }), z.strictObject(remotePlace)]);
+const repositoryQuery = z.strictObject({
+  path: path.optional(),
+  remote: remotePlace.remote.optional(),
+  bucket: remotePlace.bucket.optional(),
+  prefix: remotePlace.prefix,
+});
 const kept = z.int().min(0).max(KEEP_MAX).optional();
 const created = z.object({ job_id: z.string() });
 
@@ -94,7 +106,7 @@ function createBackupRoute(options: BackupRouteOptions): ApiRoute {
     problems: { 409: "A backup is queued or running", 429: "Too many queued jobs" },
     handle: async (request) => {
       const { repository: address, keep } = request.body;
-      await asProblem(checkPlace(backups, address));
+      await explain(asProblem(checkPlace(backups, address)));
       if (engine.has("backup")) throw new PlatformError("conflict", "A backup is in progress.");
       const requester = toRequester(options, request);
       const spec = { operation: "backup", repository: address, keep, requester } as const;
@@ -109,11 +121,11 @@ function createSnapshotsRoute({ backups }: BackupRouteOptions): ApiRoute {
     path: "/admin/backup/snapshots",
     tag: TAG,
     summary: "Snapshots of a repository, the oldest first",
-    query: z.object({ path }),
+    query: repositoryQuery,
     answer: z.object({ items: z.array(snapshotAnswer) }),
     problems: { 404: "No such repository" },
     handle: async ({ query }) => {
-      const opened = await open(backups, query);
+      const opened = await open(backups, toAddress(query));
       const items: z.input<typeof snapshotAnswer>[] = [];
       for (const id of await explain(opened.listIds())) {
         const { manifest, mark } = await explain(opened.load(id));
@@ -166,17 +178,28 @@ function createRestoreRoute(options: BackupRouteOptions): ApiRoute {
 }
 
 async function checkPlace(
-  { openPlace }: BackupParts,
-  address: RestoreSpec["repository"],
+  { openPlace, store }: BackupParts,
+  address: RepositoryAddress,
 ): Promise<void> {
   await openPlace(address).measure("repository.json");
+  await requireBackupAllowed(store, address);
+}
+
+function toAddress({
+  path: folder,
+  remote,
+  bucket,
+  prefix,
+}: z.output<typeof repositoryQuery>): RepositoryAddress {
+  const isFolder = folder !== undefined && remote === undefined && bucket === undefined;
+  if (isFolder) return { path: folder };
+  if (folder === undefined && remote !== undefined && bucket !== undefined)
+    return { remote, bucket, prefix };
+  throw new PlatformError("bad_request", "expected either path, or remote and bucket");
 }
 
 // Without its passphrase only the manifests can be read, which is enough here.
-async function open(
-  { openPlace }: BackupParts,
-  address: RestoreSpec["repository"],
-): Promise<Repository> {
+async function open({ openPlace }: BackupParts, address: RepositoryAddress): Promise<Repository> {
   const storage = await asProblem(Promise.resolve().then(() => openPlace(address)));
   return explain(Repository.open(describeRepository(storage, undefined)), "not_found");
 }

@@ -7,7 +7,7 @@ import { readPassphrase } from "@platform/kernel/backup";
 import { identifyStore } from "../access/secret-box.ts";
 import { BackupRun } from "../backup/backup-run.ts";
 import type { BackupParts } from "../backup/other-run.ts";
-import { createFolderPlaces } from "../backup/repository-place.ts";
+import { createPlaces } from "../backup/repository-place.ts";
 import { RestoreRun } from "../backup/restore-run.ts";
 import { RestoreSweep } from "../backup/sweep.ts";
 import type { Storage } from "./storage.ts";
@@ -23,7 +23,7 @@ export function openBackups(
     keys,
     log,
     now: () => clock.now(),
-    openPlace: createFolderPlaces(backupDir),
+    openPlace: createPlaces(backupDir, store),
     readPassphrase: async () => (file === undefined ? undefined : await readPassphrase(file)),
     owner: identifyStore(masterKey),
     stagingFolder: join(dataDir, "restoring"),

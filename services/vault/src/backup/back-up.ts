@@ -76,6 +76,6 @@ export async function backUp(options: BackUpOptions): Promise<BackUpResult> {
       return { snapshot, removed: 0, pruneFailure: (error as Error).message };
     }
   } finally {
-    unlock();
+    await unlock();
   }
 }

@@ -2,6 +2,7 @@
 import type { JobProgress, JobRow, BackupSpec } from "../model/job.ts";
 import { backUp } from "./back-up.ts";
 import { type BackupParts, OtherRun } from "./other-run.ts";
+import { requireBackupAllowed } from "./repository-place.ts";
 
 /** Backs a store up into a repository. */
 export class BackupRun extends OtherRun {
@@ -15,6 +16,7 @@ export class BackupRun extends OtherRun {
   protected override async work(): Promise<Pick<JobProgress, "reason" | "snapshot">> {
     const { store, openPlace, readPassphrase, owner, now } = this.parts;
     const { repository, keep } = this.#spec;
+    await requireBackupAllowed(store, repository);
     // It may read the snapshots that would be removed.
     const isRestoring = (["running", "queued", "paused"] as const).some((state) =>
       store.jobs.listIn(state, 1_000).some(({ operation }) => operation === "restore"),

@@ -11,9 +11,12 @@ import {
   HEAD_NAME,
   readPassphrase,
   Repository,
+  type RepositoryStorage,
 } from "@platform/kernel/backup";
+import { S3Client } from "@platform/s3";
 import { identifyStore, loadMasterKey } from "../access/secret-box.ts";
 import { backUp, describeRepository } from "../backup/back-up.ts";
+import { RemoteStorage } from "../backup/remote-storage.ts";
 import { isDrive } from "../blob/drive/identity.ts";
 import { toStoreOptions, type VaultConfig } from "../config.ts";
 import { StoreFolders } from "../disk/files.ts";
@@ -25,18 +28,51 @@ export interface RepositoryFolder {
   passphrase_file?: string | undefined;
 }
 
+/** The keys of the service that has a repository which is no folder. */
+export type RepositoryConfig = Partial<
+  Pick<
+    VaultConfig,
+    "repository_endpoint" | "repository_region" | "repository_access_key" | "repository_secret_key"
+  >
+>;
+
+const BUCKET_URL = "s3://";
+
 /** True if a folder is a repository, and not a backup. */
 export function isRepository(folder: string): boolean {
-  return existsSync(join(folder, HEAD_NAME));
+  return folder.startsWith(BUCKET_URL) || existsSync(join(folder, HEAD_NAME));
 }
 
-/** Opens the repository in a folder. */
-export async function openFolder({
-  folder,
-  passphrase_file: file,
-}: RepositoryFolder): Promise<Repository> {
+/** Opens the repository in a folder, or in a bucket. */
+export async function openFolder(
+  config: RepositoryConfig,
+  { folder, passphrase_file: file }: RepositoryFolder,
+): Promise<Repository> {
   const passphrase = file === undefined ? undefined : await readPassphrase(file);
-  return Repository.open(describeRepository(new FolderStorage(resolve(folder)), passphrase));
+  return Repository.open(describeRepository(openStorage(config, folder), passphrase));
+}
+
+function openStorage(config: RepositoryConfig, folder: string): RepositoryStorage {
+  if (!folder.startsWith(BUCKET_URL)) return new FolderStorage(resolve(folder));
+  const [bucket = "", ...rest] = folder.slice(BUCKET_URL.length).split("/");
+  const { repository_endpoint: endpoint, repository_region: region = "us-east-1" } = config;
+  const { repository_access_key: accessKey, repository_secret_key: secretKey } = config;
+  if (endpoint === undefined || accessKey === undefined || secretKey === undefined || bucket === "")
+    throw new BackupError(
+      `${folder}: expected s3://BUCKET/PREFIX, and repository_endpoint, repository_access_key and repository_secret_key`,
+    );
+  const client = new S3Client({
+    endpoint: new URL(endpoint),
+    region,
+    bucket,
+    credentials: () => ({ accessKey, secretKey }),
+  });
+  return new RemoteStorage({
+    client: () => client,
+    place: folder,
+    prefix: rest.join("/"),
+    now: Date.now,
+  });
 }
 
 /** Adds a snapshot of the configured store. Rejects if a process has it open. */
@@ -56,7 +92,7 @@ export async function backUpStopped(
   const store = await openStore(toStoreOptions(config));
   try {
     const { snapshot } = await backUp({
-      storage: new FolderStorage(resolve(folder)),
+      storage: openStorage(config, folder),
       passphrase,
       owner: identifyStore(masterKey),
       takeSnapshot: () => store.snapshot(),
@@ -74,10 +110,11 @@ export async function backUpStopped(
 
 /** Verifies a repository. Resolves to the exit code. */
 export async function checkFolder(
+  config: RepositoryConfig,
   options: RepositoryFolder,
   print: (line: string) => void,
 ): Promise<number> {
-  const repository = await openFolder(options);
+  const repository = await openFolder(config, options);
   const onProgress = createProgressPrinter(print);
   const result = await checkRepository(repository, { onProgress });
   for (const problem of result.problems) print(`damaged: ${problem}`);

@@ -17,10 +17,14 @@ import { isEmptyDrive, REPLACEMENT_MARK } from "../blob/drive/identity.ts";
 import type { VaultConfig } from "../config.ts";
 import { inspectIndex } from "../index/inspect.ts";
 import { FORMAT_VERSION } from "../index/schema.ts";
-import { isRepository, openFolder } from "./repository.ts";
+import { isRepository, openFolder, type RepositoryConfig } from "./repository.ts";
 import { nameDriveFolder, type DrivesMark } from "../upkeep/store-snapshot.ts";
 
 const INDEX_NAME = "index.sqlite";
+
+/** The keys of a restore. */
+export type RestoreConfig = Pick<VaultConfig, "data_dir" | "drives" | "drive_parity"> &
+  RepositoryConfig;
 
 export interface RestoreStoreOptions {
   /** Folder of the backup. */
@@ -37,7 +41,7 @@ export interface RestoreStoreOptions {
  * the configured drives, which must be as many as those of the backup, and empty.
  */
 export async function restoreStore(
-  config: Pick<VaultConfig, "data_dir" | "drives" | "drive_parity">,
+  config: RestoreConfig,
   options: RestoreStoreOptions,
   print: (line: string) => void,
 ): Promise<void> {
@@ -72,11 +76,11 @@ async function restoreFolder(
 }
 
 async function restoreFromRepository(
-  config: Pick<VaultConfig, "data_dir" | "drives" | "drive_parity">,
+  config: RestoreConfig,
   options: RestoreStoreOptions,
   print: (line: string) => void,
 ): Promise<void> {
-  const repository = await openFolder(options);
+  const repository = await openFolder(config, options);
   const snapshot = await repository.load(options.snapshot);
   const { files, point } = snapshot.mark;
   const onProgress = createProgressPrinter(print);

@@ -96,10 +96,10 @@ export interface RestoreSpec {
   readonly requester: StoredRequester;
 }
 
-/** The place of a repository: a folder below `backup_dir`. */
-export interface RepositoryAddress {
-  readonly path: string;
-}
+/** The place of a repository: a folder below `backup_dir`, or a bucket of a remote. */
+export type RepositoryAddress =
+  | { readonly path: string }
+  | { readonly remote: string; readonly bucket: string; readonly prefix: string };
 
 /** Any job as it was requested. */
 export type StoredJobSpec = JobSpec | BackupSpec | RestoreSpec;

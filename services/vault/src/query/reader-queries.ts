@@ -1,5 +1,6 @@
 // The table of queries that reader threads run.
 import { listCandidates } from "./lifecycle-candidates.ts";
+import { listGeoMarks } from "./list-geo-marks.ts";
 import { listObjectParts, listUploads } from "./list-uploads.ts";
 import { listObjects } from "./list-objects.ts";
 import { findJobItem, listJobItems, listJobLines, listJobs } from "./list-jobs.ts";
@@ -20,6 +21,7 @@ const READER_QUERIES = {
   listJobLines,
   listJobItems,
   findJobItem,
+  listGeoMarks,
 };
 
 type Queries = typeof READER_QUERIES;

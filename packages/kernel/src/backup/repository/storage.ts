@@ -29,7 +29,7 @@ export interface RepositoryStorage {
   /** Removes an object, if it exists. */
   remove(name: string): Promise<void>;
   /** Keeps other writers away. Rejects with BackupError if there is one. Returns a function that ends it. */
-  lock(): Promise<() => void>;
+  lock(): Promise<() => void | Promise<void>>;
 }
 
 /** A repository in a folder, which is created by the first write. */
