@@ -149,6 +149,17 @@ test("cold data: a remote, a sweep, a restore and the way back", { skip }, async
   assert.ok(!out.includes('"code"'), out);
 });
 
+test("encryption keys: a named key, a default, a disabled key, rotations", { skip }, async () => {
+  const out = await type("encryption-keys.md");
+  assert.match(out, /"name":"invoices"/);
+  assert.match(out, /"aws:kms",\s+"arn:objstore:kms:::key\/[0-9a-f-]{36}"/);
+  assert.match(out, /^"aws:kms"$/m);
+  assert.match(out, /^disabled: \d+$/m);
+  assert.match(out, /^42 EUR$/m);
+  assert.match(out, /"kind":"rewrap"/);
+  assert.equal(out.match(/"state":"enabled"/g)?.length, 4, out);
+});
+
 test("jobs: a copy, and a bucket as it was", { skip }, async () => {
   const out = await type("jobs.md");
   assert.match(out, /"state": "completed"/);

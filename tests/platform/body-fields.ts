@@ -45,7 +45,7 @@ export const BODY_FIELDS: Readonly<Record<string, BodyFields>> = {
       "RoutingRules[].Redirect.HostName": "address: only browsers follow it",
     },
     others: readFields(`
-      policies.*?
+      policies.*? policy?
       ? CORSRules[].AllowedHeaders[] CORSRules[].AllowedMethods[] CORSRules[].AllowedOrigins[]
       CORSRules[].ExposeHeaders[] CORSRules[].ID ErrorDocument.Key IndexDocument.Suffix ObjectLockEnabled
       RedirectAllRequestsTo.Protocol RoutingRules[].Condition.HttpErrorCodeReturnedEquals

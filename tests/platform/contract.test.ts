@@ -272,6 +272,7 @@ async function createStorageExamples(): Promise<Record<string, Example>> {
   const remote = { name: "far", endpoint: "http://127.0.0.1:9", access_key: "a", secret_key: "s" };
   const json = { "content-type": "application/json" };
   await platform.storage("POST", "/admin/remotes", JSON.stringify(remote), json);
+  await platform.storage("POST", "/admin/encryption-keys", JSON.stringify({ name: "one" }), json);
   const ofJob = { params: { id: await startJob() } };
   await backUp();
   const ofBucket = { params: { bucket: BUCKET, key: OBJECT, upload: upload.upload_id } };
@@ -288,6 +289,7 @@ async function createStorageExamples(): Promise<Record<string, Example>> {
     "vault /api/v1/buckets/{bucket}/object": { ...ofBucket, query: { key: OBJECT, info: "true" } },
     "vault /admin/modules/{name}": { params: { name: "empty" } },
     "vault /admin/remotes/{name}": { params: { name: "far" } },
+    "vault /admin/encryption-keys/{name}": { params: { name: "one" } },
     "vault /admin/batch/{id}": ofJob,
     "vault /admin/batch/{id}/failures": ofJob,
     "vault /admin/backup/snapshots": { query: { path: "contract" } },

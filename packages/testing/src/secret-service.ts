@@ -1,6 +1,7 @@
 // A secret service for tests, with the answers of OpenBao's KV v2 engine and of its token endpoints.
 import { once } from "node:events";
-import { createServer, type ServerResponse } from "node:http";
+import { createServer, type RequestListener, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 
 /** A service with the mount `secret`. */
@@ -10,17 +11,34 @@ export interface TestSecretService {
   requests: string[];
   /** Writes the next version of a secret of the mount `secret`. */
   write: (path: string, data: Record<string, unknown>) => void;
+  /** Destroys a version of a secret. */
+  destroy: (path: string, version: number) => void;
   /** Replaces all answers of the API from now on; undefined ends it. */
   fail: (answer: { status: number; body: string } | undefined) => void;
+  /** The token that is accepted from now on. */
+  accept: (token: string) => void;
+  /** Delays all answers from now on, in ms. */
+  delay: (ms: number) => void;
   close: () => Promise<void>;
 }
 
-/** Starts the service at 127.0.0.1; it accepts one token. `port` 0 chooses a free one. */
-export async function startSecretService(token: string, port = 0): Promise<TestSecretService> {
-  const secrets = new Map<string, { version: number; data: Record<string, unknown> }>();
+/** Starts the service at 127.0.0.1; it accepts one token. `port` 0 chooses a free one; `tls` makes it speak TLS. */
+export async function startSecretService(
+  token: string,
+  port = 0,
+  tls?: { cert: string; key: string },
+): Promise<TestSecretService> {
+  // The versions of each secret; undefined if destroyed.
+  const secrets = new Map<string, (Record<string, unknown> | undefined)[]>();
   const requests: string[] = [];
   let failure: { status: number; body: string } | undefined;
-  const server = createServer((incoming, outgoing) => {
+  let accepted = token;
+  let delayMs = 0;
+  const listener: RequestListener = (incoming, outgoing) => {
+    if (delayMs > 0) setTimeout(respond, delayMs, incoming, outgoing);
+    else respond(incoming, outgoing);
+  };
+  const respond: RequestListener = (incoming, outgoing) => {
     const { pathname, searchParams } = new URL(incoming.url ?? "/", "http://service");
     const namespace = String(incoming.headers["x-vault-namespace"] ?? "");
     requests.push(`${incoming.method} ${pathname} ${namespace}`.trim());
@@ -28,35 +46,26 @@ export async function startSecretService(token: string, port = 0): Promise<TestS
       outgoing.writeHead(failure.status).end(failure.body);
       return;
     }
-    if (incoming.headers["x-vault-token"] !== token) {
+    if (incoming.headers["x-vault-token"] !== accepted) {
       answer(outgoing, 403, { errors: ["permission denied"] });
       return;
     }
-    const [, kind = "", path = ""] = /^\/v1\/secret\/(data|metadata)\/(.+)$/.exec(pathname) ?? [];
-    if (pathname === "/v1/auth/token/lookup-self") {
-      answer(outgoing, 200, { data: { renewable: true, ttl: 2_764_790 } });
-    } else if (pathname === "/v1/auth/token/renew-self") {
-      answer(outgoing, 200, { auth: { renewable: true, lease_duration: 2_764_800 } });
-    } else if (kind === "metadata" && searchParams.get("list") === "true") {
-      const keys = [...secrets.keys()].flatMap((key) =>
-        key.startsWith(`${path}/`) ? [key.slice(path.length + 1)] : [],
-      );
-      if (keys.length === 0) answer(outgoing, 404, { errors: [] });
-      else answer(outgoing, 200, { data: { keys } });
-    } else if (kind === "data" && secrets.has(path)) {
-      const { version, data } = secrets.get(path)!;
-      const metadata = { version, created_time: "2026-11-30T00:00:00Z", destroyed: false };
-      answer(outgoing, 200, { data: { data, metadata } });
-    } else answer(outgoing, 404, { errors: [] });
-  });
+    answerRequest(outgoing, pathname, searchParams, secrets);
+  };
+  const server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
   await once(server.listen(port, "127.0.0.1"), "listening");
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `${tls === undefined ? "http" : "https"}://127.0.0.1:${(server.address() as AddressInfo).port}`,
     requests,
     write: (path, data) => {
-      secrets.set(path, { version: (secrets.get(path)?.version ?? 0) + 1, data });
+      secrets.set(path, [...(secrets.get(path) ?? []), data]);
+    },
+    destroy: (path, version) => {
+      secrets.get(path)![version - 1] = undefined;
     },
     fail: (given) => (failure = given),
+    accept: (given) => (accepted = given),
+    delay: (ms) => (delayMs = ms),
     close: async () => {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
@@ -66,4 +75,33 @@ export async function startSecretService(token: string, port = 0): Promise<TestS
 
 function answer(outgoing: ServerResponse, status: number, body: object): void {
   outgoing.writeHead(status, { "Content-Type": "application/json" }).end(JSON.stringify(body));
+}
+
+type Secrets = ReadonlyMap<string, readonly (Record<string, unknown> | undefined)[]>;
+
+function answerRequest(
+  outgoing: ServerResponse,
+  pathname: string,
+  searchParams: URLSearchParams,
+  secrets: Secrets,
+): void {
+  const [, kind = "", path = ""] = /^\/v1\/secret\/(data|metadata)\/(.+)$/.exec(pathname) ?? [];
+  if (pathname === "/v1/auth/token/lookup-self") {
+    answer(outgoing, 200, { data: { renewable: true, ttl: 2_764_790 } });
+  } else if (pathname === "/v1/auth/token/renew-self") {
+    answer(outgoing, 200, { auth: { renewable: true, lease_duration: 2_764_800 } });
+  } else if (kind === "metadata" && searchParams.get("list") === "true") {
+    const keys = [...secrets.keys()].flatMap((key) =>
+      key.startsWith(`${path}/`) ? [key.slice(path.length + 1)] : [],
+    );
+    if (keys.length === 0) answer(outgoing, 404, { errors: [] });
+    else answer(outgoing, 200, { data: { keys } });
+  } else if (kind === "data" && secrets.has(path)) {
+    const versions = secrets.get(path)!;
+    const version = Number(searchParams.get("version") ?? versions.length);
+    const data = versions[version - 1];
+    const metadata = { version, created_time: "2026-11-30T00:00:00Z", destroyed: !data };
+    if (data === undefined) answer(outgoing, 404, { data: { data: null, metadata } });
+    else answer(outgoing, 200, { data: { data, metadata } });
+  } else answer(outgoing, 404, { errors: [] });
 }

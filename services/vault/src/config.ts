@@ -33,16 +33,21 @@ const domainName = z.string().regex(/^[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){0,10}
   error: "expected a lower-case name",
 });
 
-// Refused by name: a setting that is ignored would leave secrets where the operator does not expect them.
-function unavailable(description: string, env: string, secret = false) {
-  const isUnset = (text: string | undefined): boolean =>
-    text === undefined || text === "" || (text === "default" && env.endsWith("_TENANT_ID"));
-  return key(z.string().max(4_096).optional().refine(isUnset, { error: "not available yet" }), {
-    description: `${description} Not available yet.`,
-    env: [env],
-    flag: false,
-    secret,
+/** The path of a secret, or of a folder of secrets. */
+const secretPath = z
+  .string()
+  .max(512)
+  .refine((text) => text.split("/").every((name) => /^(?!\.+$)[A-Za-z0-9._-]+$/.test(name)), {
+    error: "expected names with slashes between them",
   });
+
+// An empty text is no value.
+function unset(schema: z.ZodType<string, string>) {
+  return z
+    .string()
+    .transform((text) => (text === "" ? undefined : text))
+    .pipe(schema.optional())
+    .optional();
 }
 
 const KEYS = {
@@ -143,6 +148,11 @@ const KEYS = {
     description:
       "Master key that encrypts secrets and objects: 32 bytes in base64. By default it is stored in a file in the data folder.",
     secret: true,
+  }),
+  master_key_source: key(z.enum(["file", "secret_service"]).default("file"), {
+    description:
+      "Where the master key is, unless master_key is set: in the file access/master.key of the data folder, or in the secret service (secret_url).",
+    secret: false,
   }),
   enable_web_admin: key(z.boolean().default(true), {
     description: "Enables the console and its sessions on the admin listener.",
@@ -345,12 +355,54 @@ const KEYS = {
     description:
       "Time for which access logs of buckets (`?logging`) are collected before they are written. Lines that wait are lost with the process.",
   }),
-  secret_url: unavailable("Secret service.", "PLATFORM_SECRET_URL"),
-  secret_api_key: unavailable("Key for the secret service.", "PLATFORM_SECRET_API_KEY", true),
-  secret_tenant_id: unavailable(
-    "Tenant of the secrets; `default` is accepted.",
-    "PLATFORM_SECRET_TENANT_ID",
-  ),
+  secret_url: key(unset(z.url({ protocol: /^https?$/ })), {
+    description:
+      "Secret service (KV v2 of OpenBao or Vault) for named keys and the master key. Requires secret_api_key or secret_token_file.",
+    env: ["PLATFORM_VAULT_SECRET_URL", "PLATFORM_SECRET_URL"],
+  }),
+  secret_api_key: key(unset(z.string().max(4_096)), {
+    description: "Token for the secret service.",
+    env: ["PLATFORM_VAULT_SECRET_API_KEY", "PLATFORM_SECRET_API_KEY"],
+    secret: true,
+  }),
+  secret_token_file: key(z.string().min(1).max(4_096).optional(), {
+    description:
+      "File with the token for the secret service, read for each request. Takes precedence over secret_api_key.",
+    secret: false,
+  }),
+  secret_tenant_id: key(unset(z.string().max(256)), {
+    description: "Tenant of the secrets, sent as namespace; `default` is the root namespace.",
+    env: ["PLATFORM_VAULT_SECRET_TENANT_ID", "PLATFORM_SECRET_TENANT_ID"],
+    secret: false,
+  }),
+  secret_mount: key(secretPath.default("secret"), {
+    description: "Mount of the KV engine.",
+    secret: false,
+  }),
+  secret_keys_path: key(secretPath.default("storage/keys"), {
+    description:
+      "Folder of named keys, each with the field `key`: 32 bytes in base64. The name of a key is that of its secret.",
+    secret: false,
+  }),
+  secret_master_key_path: key(secretPath.default("storage/master-key"), {
+    description: "Secret with the master key in the field `key`: 32 bytes in base64.",
+    secret: false,
+  }),
+  secret_ca: key(z.string().min(1).max(4_096).optional(), {
+    description:
+      "File with the authorities (PEM) that the secret service's certificate is verified with. Default: those of the system.",
+    secret: false,
+  }),
+  secret_cache_s: key(z.int().min(1).max(31_536_000).default(86_400), {
+    description:
+      "Time for which named keys serve from memory while the secret service cannot be reached. Then objects under them are answered with 503.",
+    unit: "s",
+    secret: false,
+  }),
+  force: key(z.boolean().default(false), {
+    description:
+      "Starts although keys of objects are not available. These objects are answered with 503.",
+  }),
   ...createTokenKeys(
     "vault",
     "the admin API accepts tokens: for storage those with a role of storage, for everything those with the scope vault:admin",
@@ -395,6 +447,18 @@ export const vaultDefinition = defineConfig({
     "adopt-tier": {
       summary:
         "Make the keys in remotes that the objects of a stopped store refer to its own, after it was restored from a backup. Only right if the store that was backed up does not exist any more: this one deletes them with their objects.",
+    },
+    "rotate-master-key": {
+      summary:
+        "Replace the master key. A running store is asked by its admin API with the key of root; objects stay as they are, and backups keep their keys.",
+      options: {
+        key_file: key(z.string().min(1).max(4_096).optional(), {
+          description:
+            "File with the next key in base64, for a stopped store whose key is in the setting master_key. Both keys open the store until it was started with the next one.",
+          env: [],
+          secret: false,
+        }),
+      },
     },
     restore: {
       summary:

@@ -41,6 +41,10 @@ export async function main(): Promise<void> {
         process.stdout.write(`${line}\n`);
       });
     },
+    "rotate-master-key": async ({ config, options }) => {
+      const { rotateMasterKey } = await import("./fsck/rotate-master-key.ts");
+      await rotateMasterKey(config, options, printLine);
+    },
     restore: async ({ config, options, positionals: [folder = ""] }) => {
       const { restoreStore } = await import("./fsck/restore-backup.ts");
       return await restoreStore(config, { folder, ...options }, printLine);

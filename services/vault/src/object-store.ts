@@ -23,6 +23,7 @@ import type { BucketCatalogue } from "./store/bucket-catalogue.ts";
 import { CopyService } from "./store/copy-service.ts";
 import { ImportService } from "./store/import-service.ts";
 import { JobService } from "./store/job-service.ts";
+import { KeyService } from "./store/key-service.ts";
 import { MultipartService } from "./store/multipart-service.ts";
 import { ObjectService, type ServiceEnvironment } from "./store/object-service.ts";
 import { StoredOutbox } from "./store/outbox.ts";
@@ -101,6 +102,7 @@ export class Store {
   readonly tasks: TaskQueue;
   readonly jobs: JobService;
   readonly imports: ImportService;
+  readonly keys: KeyService;
   readonly remotes: RemoteService;
   readonly replication: ReplicationService;
   readonly tiers: TierService;
@@ -141,6 +143,7 @@ export class Store {
     this.maintenance.start();
     this.jobs = new JobService(environment, index);
     this.imports = new ImportService(environment);
+    this.keys = new KeyService(environment, index);
     this.tasks = new TaskQueue({ ...environment, index, log: maintenance.log });
     this.remotes = parts.remotes;
     this.replication = new ReplicationService(environment, this.objects, index);
@@ -266,6 +269,7 @@ export class Store {
       folders: this.#folders,
       index: this.indexPath,
       freeSpace: this.#freeSpace,
+      holdKeys: () => this.#env.keys?.hold?.(),
       logBytesMax: this.#logBytesMax,
       stopping: this.#stopping.signal,
     });

@@ -71,9 +71,10 @@ export class SecretService {
     });
   }
 
-  /** Returns the current version of a secret; undefined if it does not exist or is deleted. */
-  async read(mount: string, path: string): Promise<StoredSecret | undefined> {
-    const answer = await this.#send("GET", `${mount}/data/${path}`);
+  /** Returns the current version of a secret, or another one; undefined if it does not exist or is deleted. */
+  async read(mount: string, path: string, version?: number): Promise<StoredSecret | undefined> {
+    const query = version === undefined ? "" : `?version=${version}`;
+    const answer = await this.#send("GET", `${mount}/data/${path}${query}`);
     if (answer === undefined) return undefined;
     const { data: values, metadata } = check(secretSchema, answer, path).data;
     if (values === null) return undefined;

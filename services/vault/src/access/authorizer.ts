@@ -3,7 +3,13 @@ import type { Acl, AclPermission } from "../model/acl.ts";
 import { type Bucket, isReservedBucket } from "../model/bucket.ts";
 import { isGranted, isPublicAcl } from "./acl.ts";
 import type { ConditionValues } from "./condition-keys.ts";
-import { compilePolicy, type Policy, type PolicyAnswer, type UnknownParts } from "./policy.ts";
+import {
+  compileKeyPolicy,
+  compilePolicy,
+  type Policy,
+  type PolicyAnswer,
+  type UnknownParts,
+} from "./policy.ts";
 import type { PolicyPrincipal } from "./principal.ts";
 import type { StoredSession } from "./session-journal.ts";
 import { readOwnership, readPublicAccessBlock } from "./public-access.ts";
@@ -98,6 +104,16 @@ export interface AccessQuestion {
     | undefined;
 }
 
+/** A question about a named key. */
+export interface KeyQuestion {
+  caller: Caller;
+  action: "kms:Decrypt" | "kms:GenerateDataKey";
+  keyId: string;
+  /** The policy of the key, as put. */
+  policy: object | undefined;
+  values: ConditionValues;
+}
+
 /** Policy operations that root can always do: a bucket policy must not lock out its owner forever. */
 const ROOT_ALWAYS: ReadonlySet<string> = new Set([
   "s3:GetBucketPolicy",
@@ -140,6 +156,34 @@ export class Authorizer {
     if (byBucket === "deny" || byUser === "deny") return "deny";
     if (byBucket === "allow" || byUser === "allow") return "allow";
     return bucket !== undefined && this.#isGrantedByAcl(question, bucket) ? "allow" : "none";
+  }
+
+  /**
+   * True if a caller may use a named key. Without a policy of the key, whoever may access the object may, unless a policy
+   * denies it; with one, that policy or those of the caller must allow it.
+   */
+  mayUseKey({ caller, action, keyId, policy: document, values }: KeyQuestion): boolean {
+    if (!hasPolicies(caller)) return caller.kind === "root";
+    const question = {
+      principal: this.#toPrincipal(caller),
+      action,
+      resource: `kms:key/${keyId}`,
+      values,
+    };
+    const answers = caller.policies.map((policy) => policy.ask(question));
+    const limit = caller.kind === "session" ? caller.limit?.ask(question) : undefined;
+    const ofKey = document === undefined ? undefined : this.#getKeyPolicy(document).ask(question);
+    if ([...answers, limit, ofKey].includes("deny")) return false;
+    return ofKey === undefined || ofKey === "allow" || answers.includes("allow");
+  }
+
+  #getKeyPolicy(document: object): Policy {
+    let policy = this.#compiled.get(document);
+    if (policy === undefined) {
+      policy = compileKeyPolicy(document);
+      this.#compiled.set(document, policy);
+    }
+    return policy;
   }
 
   /** True if any relevant policy uses values of the request. */

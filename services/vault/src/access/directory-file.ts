@@ -50,11 +50,14 @@ function nameDirectoryCopy(path: string): string {
 export class DirectoryFile<T extends Readonly<Record<string, unknown>>> {
   readonly #path: string;
   readonly #schema: z.ZodType<T>;
+  readonly #what: string;
   #generation = 0;
 
-  constructor(path: string, schema: z.ZodType<T>) {
+  /** `what` names the content in errors. */
+  constructor(path: string, schema: z.ZodType<T>, what = "users and keys") {
     this.#path = path;
     this.#schema = schema;
+    this.#what = what;
   }
 
   /** Reads without changing anything. Throws an Error that names a remedy if a copy exists and no copy is intact. */
@@ -71,7 +74,7 @@ export class DirectoryFile<T extends Readonly<Record<string, unknown>>> {
       const reason = reasons[at];
       return reason === undefined ? [] : [{ path, reason }];
     });
-    if (tables === undefined && damages.length > 0) throw refuse(damages);
+    if (tables === undefined && damages.length > 0) throw refuse(damages, this.#what);
     const isEqual = main.generation === copy.generation;
     const isWhole = main.tables !== undefined && copy.tables !== undefined && isEqual;
     return { tables, generation, damages, isWhole };
@@ -164,11 +167,11 @@ function encode(generation: number, tables: Readonly<Record<string, unknown>>): 
   return JSON.stringify({ ...content, crc: crc32c(JSON.stringify(content)) });
 }
 
-function refuse(damages: readonly DirectoryDamage[]): Error {
+function refuse(damages: readonly DirectoryDamage[], what: string): Error {
   const listed = damages.map(({ path, reason }) => `${path}: ${reason}`).join("; ");
   return new Error(
-    `users and keys cannot be read (${listed}). Nothing was changed: put the folder access back from a backup, or move ` +
-      "these files away to start without users and keys",
+    `${what} cannot be read (${listed}). Nothing was changed: put the folder access back from a backup, or move ` +
+      `these files away to start without ${what}`,
   );
 }
 

@@ -267,6 +267,18 @@ export class Directory {
     this.#change(({ keys }) => keys.delete(accessKey));
   }
 
+  /** Seals all secrets with the current key of the box. */
+  renewSecrets(): void {
+    const renewed = [...this.#keys.values()].flatMap((key) => {
+      const sealedSecret = this.#box.renew(key.sealedSecret, key.accessKey);
+      return sealedSecret === undefined ? [] : [{ ...key, sealedSecret }];
+    });
+    if (renewed.length === 0) return;
+    this.#change(({ keys }) => {
+      for (const key of renewed) keys.set(key.accessKey, key);
+    });
+  }
+
   #getKey(accessKey: string): z.output<typeof keySchema> {
     const key = this.#keys.get(accessKey);
     if (key === undefined)

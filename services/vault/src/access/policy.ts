@@ -16,6 +16,9 @@ const VERSION_NOW = "2012-10-17";
 const VERSIONS: ReadonlySet<unknown> = new Set([VERSION_NOW, "2008-10-17", undefined]);
 const NO_CONDITIONS: CompiledConditions = { conditions: [], keys: [], isNarrow: false };
 
+/** The beginning of the names of named keys among resources; no bucket has this name. */
+const KEY_RESOURCES = "kms:key";
+
 /** Parts of a question that the body of its request will decide. */
 export interface UnknownParts {
   /** The resource: a bucket of any name, or any key in the bucket. */
@@ -144,6 +147,21 @@ export function compilePolicy(document: unknown, bucket: string | undefined): Po
   );
 }
 
+/** Compiles the policy of a named key, with principals, and with `*` or the key as resource. Throws MalformedPolicy. */
+export function compileKeyPolicy(document: unknown): Policy {
+  const { Statement: given } = asObject(document, "the policy");
+  const statements = Array.isArray(given) ? given : [given];
+  for (const [index, item] of statements.entries()) {
+    const statement = asObject(item, "a statement");
+    const actions = readTexts(statement["Action"] ?? statement["NotAction"], "Action");
+    const other = actions.find((action) => action !== "*" && !/^kms:/i.test(action));
+    if (other === undefined) continue;
+    const place = [...placeStatement(given, index), "Action"];
+    throw malformedPolicy(`the action ${other} does not apply to keys`, place);
+  }
+  return compilePolicy(document, KEY_RESOURCES);
+}
+
 /**
  * Refuses policies that would not do what their author meant: unknown actions; in bucket policies, actions on objects
  * without object resources and vice versa; Allow with NotPrincipal. Applies to policies that are put; stored ones stay as
@@ -239,18 +257,23 @@ function compileStatement(
     effect: effect === "Allow" ? "allow" : "deny",
     matchesPrincipal: principal.matches,
     isPublic: principal.isEveryone && !compiled.isNarrow,
-    matchesAction: compileActions(statement),
+    matchesAction: compileActions(statement, bucket),
     resources,
     conditions: compiled.conditions,
     usesValues: compiled.conditions.length > 0 || resources.usesValues,
   };
 }
 
-function compileActions(statement: Record<string, unknown>): (action: string) => boolean {
+function compileActions(
+  statement: Record<string, unknown>,
+  bucket: string | undefined,
+): (action: string) => boolean {
   const { inverted, value } = pickOne(statement, "Action", "NotAction");
   const patterns = readTexts(value, "Action").map((text) => {
     const folded = foldAction(text);
-    if (folded !== "*" && !/^s3:[a-z*?]+$/.test(folded)) {
+    const isKey = bucket === undefined || bucket === KEY_RESOURCES;
+    const isKnown = /^s3:[a-z*?]+$/.test(folded) || (isKey && /^kms:[a-z*?]+$/.test(folded));
+    if (folded !== "*" && !isKnown) {
       throw malformedPolicy(`the action ${text} is not valid`, ["Action"]);
     }
     return folded;
@@ -269,8 +292,7 @@ function compileResources(
   const { inverted, value } = pickOne(statement, "Resource", "NotResource");
   const texts = readTexts(value, "Resource");
   const patterns = texts.map((text) => {
-    const match = /^(?:arn:(?:aws|store):(?:s3|objstore):::)?(.+)$/.exec(text);
-    const pattern = match?.[1] ?? "";
+    const pattern = readResource(text);
     if (pattern === "" || (text.startsWith("arn:") && pattern === text)) {
       throw malformedPolicy(`the resource ${text} is not valid`, ["Resource"]);
     }
@@ -296,6 +318,14 @@ function compileResources(
     },
     usesValues: patterns.some(({ keys }) => keys.length > 0),
   };
+}
+
+// A bucket, an object, or a named key as `kms:key/ID`; "" for other texts.
+function readResource(text: string): string {
+  const key = /^arn:(?:aws|objstore|store):kms:[^:]*:[^:]*:(.+)$/.exec(text)?.[1];
+  if (key !== undefined) return `kms:${key}`;
+  const match = /^(?:arn:(?:aws|store):(?:s3|objstore):::)?(.+)$/.exec(text);
+  return match?.[1] ?? "";
 }
 
 const INVERTED = { yes: "no", maybe: "maybe", no: "yes" } as const;

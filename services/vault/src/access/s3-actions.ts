@@ -1,4 +1,5 @@
-// All actions of S3, implemented here or not ("Actions, resources, and condition keys for Amazon S3"), and some of this store.
+// All actions of S3, implemented here or not ("Actions, resources, and condition keys for Amazon S3"), some of this store, and
+// those on keys that policies for encrypted objects name.
 
 /** Actions on objects, by their names without `s3:` in lower case. */
 const ON_OBJECTS = `
@@ -59,21 +60,25 @@ const ON_ACCOUNT = `
   UpdateStorageLensGroup
 `;
 
-/** The kind of resource that an action applies to. */
-export type ActionLevel = "account" | "bucket" | "object";
+/** Actions on named keys. Requests for objects need `Decrypt` and `GenerateDataKey`; nothing needs the others. */
+const ON_KEYS = "Decrypt DescribeKey Encrypt GenerateDataKey ReEncryptFrom ReEncryptTo";
 
-/** Every action, as `s3:getobject`, with its level. */
+/** The kind of resource that an action applies to. */
+export type ActionLevel = "account" | "bucket" | "object" | "key";
+
+/** Every action, as `s3:getobject` and `kms:decrypt`, with its level. */
 export const S3_ACTIONS: ReadonlyMap<string, ActionLevel> = new Map([
   ...readNames(ON_OBJECTS, "object"),
   ...readNames(ON_BUCKETS, "bucket"),
   ...readNames(OWN_ON_BUCKETS, "bucket"),
   ...readNames(OWN_ON_OBJECTS, "object"),
   ...readNames(ON_ACCOUNT, "account"),
+  ...readNames(ON_KEYS, "key", "kms"),
 ]);
 
-function readNames(text: string, level: ActionLevel): [string, ActionLevel][] {
+function readNames(text: string, level: ActionLevel, service = "s3"): [string, ActionLevel][] {
   return text
     .trim()
     .split(/\s+/)
-    .map((name) => [`s3:${name.toLowerCase()}`, level]);
+    .map((name) => [`${service}:${name.toLowerCase()}`, level]);
 }

@@ -17,37 +17,69 @@ const KEY_BYTES = 32;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** AES-256-GCM with one key. The name of the owner is authenticated with the text. */
-export class SecretBox {
-  readonly #key: Buffer;
+/** The key of the box before the first change of the master key. */
+export function deriveBoxKey(masterKey: Buffer): Buffer {
+  return Buffer.from(hkdfSync("sha256", masterKey, "", "platform-vault access keys", KEY_BYTES));
+}
 
-  constructor(masterKey: Buffer) {
-    this.#key = Buffer.from(
-      hkdfSync("sha256", masterKey, "", "platform-vault access keys", KEY_BYTES),
-    );
+/** AES-256-GCM. The name of the owner is authenticated with the text. */
+export class SecretBox {
+  readonly #listKeys: () => readonly Buffer[];
+
+  /** Keys of 32 bytes: the first one seals, all open. They may change. */
+  constructor(listKeys: () => readonly Buffer[]) {
+    this.#listKeys = listKeys;
   }
 
   /** Base64 of nonce, tag and ciphertext; `open` needs the same `name`. */
   seal(text: string, name: string): string {
-    const iv = randomBytes(IV_BYTES);
-    const cipher = createCipheriv("aes-256-gcm", this.#key, iv);
-    cipher.setAAD(Buffer.from(name));
-    const sealed = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
-    return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString("base64");
+    const [key] = this.#listKeys();
+    if (key === undefined) throw new TypeError("a secret box needs a key");
+    return sealBytes(key, Buffer.from(text), name);
   }
 
   /** Throws if the key, the name or the bytes differ from those of `seal`. */
   open(sealed: string, name: string): string {
-    const bytes = Buffer.from(sealed, "base64");
-    const decipher = createDecipheriv("aes-256-gcm", this.#key, bytes.subarray(0, IV_BYTES));
-    decipher.setAAD(Buffer.from(name));
-    decipher.setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
-    const rest = bytes.subarray(IV_BYTES + TAG_BYTES);
-    return Buffer.concat([decipher.update(rest), decipher.final()]).toString("utf8");
+    return this.#open(sealed, name).text;
+  }
+
+  /** The text sealed with the first key; `undefined` if it is already. Throws as `open`. */
+  renew(sealed: string, name: string): string | undefined {
+    const { text, isCurrent } = this.#open(sealed, name);
+    return isCurrent ? undefined : this.seal(text, name);
+  }
+
+  #open(sealed: string, name: string): { text: string; isCurrent: boolean } {
+    let failure: unknown;
+    for (const [index, key] of this.#listKeys().entries()) {
+      try {
+        return { text: openBytes(key, sealed, name).toString("utf8"), isCurrent: index === 0 };
+      } catch (error) {
+        failure ??= error;
+      }
+    }
+    throw failure;
   }
 }
 
-/** Identifies the store of a master key in its backups, without revealing the key. */
+/** Encrypts with AES-256-GCM: base64 of nonce, tag and ciphertext. The name is authenticated. */
+export function sealBytes(key: Buffer, plain: Buffer, name: string): string {
+  const iv = randomBytes(IV_BYTES);
+  const cipher = createCipheriv("aes-256-gcm", key, iv).setAAD(Buffer.from(name));
+  const body = Buffer.concat([cipher.update(plain), cipher.final()]);
+  return Buffer.concat([iv, cipher.getAuthTag(), body]).toString("base64");
+}
+
+/** The inverse of `sealBytes`. Throws if the key, the name or the bytes differ. */
+export function openBytes(key: Buffer, sealed: string, name: string): Buffer {
+  const bytes = Buffer.from(sealed, "base64");
+  const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, IV_BYTES));
+  decipher.setAAD(Buffer.from(name));
+  decipher.setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
+  return Buffer.concat([decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]);
+}
+
+/** Identifies the store in its backups by its first master key, without revealing the key. */
 export function identifyStore(masterKey: Buffer): string {
   const bytes = hkdfSync("sha256", masterKey, "", "platform-vault store id", 16);
   return Buffer.from(bytes).toString("hex");

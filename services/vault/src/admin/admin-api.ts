@@ -8,6 +8,8 @@ import { STORAGE_SCOPES } from "../access/authorizer.ts";
 import type { Directory } from "../access/directory.ts";
 import type { Delivery } from "../delivery/delivery.ts";
 import { VERSION } from "../config.ts";
+import type { KeyRing } from "../keys/key-ring.ts";
+import type { SecretKeys } from "../keys/secret-keys.ts";
 import type { ObjectApi } from "../s3/context.ts";
 import type { AdminGuard } from "./admin-guard.ts";
 import { createKeyRoutes, createRoleRoutes, createUserRoutes } from "./directory-routes.ts";
@@ -24,6 +26,7 @@ import { createUploadRoutes } from "./bucket/upload-routes.ts";
 import { createDriveRoutes } from "./drive-routes.ts";
 import { createEventRoutes } from "./event-routes.ts";
 import { createJobRoutes } from "./job-routes.ts";
+import { createKeyRingRoutes } from "./key-routes.ts";
 import { createScrubRoutes } from "./scrub-routes.ts";
 import type { JobEngine } from "../job/job-engine.ts";
 import type { InnerOperations } from "../s3/inner-operations.ts";
@@ -49,7 +52,10 @@ export interface AdminOptions {
   share: ShareOptions;
   /** The data folder. */
   dataDir: string;
+  /** The key that secrets of webhooks are derived from. */
   masterKey: Buffer;
+  ring: KeyRing;
+  secrets: SecretKeys | undefined;
   delivery: Pick<Delivery, "describe" | "test">;
   modules: ModuleRegistry;
   jobs: JobEngine;
@@ -102,6 +108,7 @@ function createAdminRoutes(options: AdminOptions): ApiRoute[] {
     ...createJobRoutes(api.store),
     ...createTaskRoutes(api.store),
     ...createRemoteRoutes(api.store),
+    ...createKeyRingRoutes({ store: api.store, ring: options.ring, secrets: options.secrets }),
     ...createModuleRoutes(options.modules),
     ...createBackupRoutes({
       store: api.store,

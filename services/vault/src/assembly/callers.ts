@@ -9,7 +9,6 @@ import { TenantBudgets } from "../access/budget.ts";
 import type { Directory } from "../access/directory.ts";
 import { findUserKey } from "../access/known-callers.ts";
 import { isSessionKey, RoleSessions } from "../access/role-sessions.ts";
-import { SecretBox } from "../access/secret-box.ts";
 import { WebIdentity } from "../access/web-identity.ts";
 import type { VaultConfig } from "../config.ts";
 import { S3Error } from "../model/s3-error.ts";
@@ -34,11 +33,11 @@ export interface Callers {
 export function openCallers(
   config: VaultConfig,
   { clock, log, metrics, followed, verifier: tokens, lifecycle }: Service,
-  { directory, masterKey, account }: Storage,
+  { directory, box, account }: Storage,
 ): Callers {
   const sessions = new RoleSessions({
     path: join(config.data_dir, "access", "session-keys.journal"),
-    box: new SecretBox(masterKey),
+    box,
     clock,
     log,
     revocations: followed.revocations,

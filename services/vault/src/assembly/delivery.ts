@@ -19,7 +19,7 @@ export interface EventDelivery {
 export function openDelivery(
   config: VaultConfig,
   { clock, log, lifecycle }: Service,
-  { store, masterKey, account }: Storage,
+  { store, ring, account }: Storage,
 ): EventDelivery {
   const { event_broker_password: password } = config;
   const eventPolicy = createEventPolicy({
@@ -35,7 +35,7 @@ export function openDelivery(
     }),
     fetch: createEgress({ allowedNetworks: config.event_networks }),
     policy: eventPolicy,
-    masterKey,
+    masterKey: ring.webhookKey,
     origin: { region: config.region, ownerId: account.canonicalId },
     log,
     clock,

@@ -4,7 +4,6 @@ import type { Service } from "@platform/chassis";
 import type { VaultConfig } from "../config.ts";
 import { JobEngine } from "../job/job-engine.ts";
 import { readPassphrase } from "@platform/kernel/backup";
-import { identifyStore } from "../access/secret-box.ts";
 import { BackupRun } from "../backup/backup-run.ts";
 import type { BackupParts } from "../backup/other-run.ts";
 import { createPlaces } from "../backup/repository-place.ts";
@@ -16,16 +15,16 @@ import type { Storage } from "./storage.ts";
 export function openBackups(
   { backup_dir: backupDir, backup_passphrase_file: file, data_dir: dataDir }: VaultConfig,
   { log, clock }: Service,
-  { store, keys, masterKey }: Storage,
+  { store, ring }: Storage,
 ): BackupParts {
   return {
     store,
-    keys,
+    keys: ring,
     log,
     now: () => clock.now(),
     openPlace: createPlaces(backupDir, store),
     readPassphrase: async () => (file === undefined ? undefined : await readPassphrase(file)),
-    owner: identifyStore(masterKey),
+    owner: ring.owner,
     stagingFolder: join(dataDir, "restoring"),
   };
 }

@@ -1,16 +1,16 @@
 // The store, its keys, and the users and keys that may use it.
 import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Service } from "@platform/chassis";
+import { every } from "@platform/kernel/time";
 import type { Account } from "../access/authorizer.ts";
 import { Directory } from "../access/directory.ts";
-import { createKeyProvider } from "../access/key-provider.ts";
-import { loadMasterKey, SecretBox } from "../access/secret-box.ts";
-import { isDrive } from "../blob/drive/identity.ts";
-import type { KeyProvider } from "../blob/encryption.ts";
+import { SecretBox } from "../access/secret-box.ts";
 import { toStoreOptions, type VaultConfig } from "../config.ts";
-import { StoreFolders } from "../disk/files.ts";
+import { collectKeys } from "../keys/key-metrics.ts";
+import type { KeyRing } from "../keys/key-ring.ts";
+import { type OpenedKeys, openKeys } from "../keys/open-keys.ts";
+import type { SecretKeys } from "../keys/secret-keys.ts";
 import type { Owner } from "../model/bucket.ts";
 import { StoreError } from "../model/store-error.ts";
 import type { Store } from "../object-store.ts";
@@ -22,8 +22,11 @@ import { collectTasks } from "../task/task-metrics.ts";
 export interface Storage {
   readonly store: Store;
   readonly directory: Directory;
-  readonly masterKey: Buffer;
-  readonly keys: KeyProvider;
+  readonly ring: KeyRing;
+  /** Keys in a secret service; undefined if none is configured. */
+  readonly secrets: SecretKeys | undefined;
+  /** Seals secrets of users, sessions and remotes. */
+  readonly box: SecretBox;
   readonly account: Account;
   /** Owner of all buckets. */
   readonly owner: Owner;
@@ -32,21 +35,19 @@ export interface Storage {
 /** Opens the store, and creates the configured buckets. */
 export async function openStorage(config: VaultConfig, service: Service): Promise<Storage> {
   const { log, clock, lifecycle, health, metrics } = service;
-  const masterKey =
-    config.master_key === undefined
-      ? loadMasterKey(join(config.data_dir, "access", "master.key"), holdsStore(config))
-      : Buffer.from(config.master_key, "base64");
-  const keys = createKeyProvider(masterKey);
-  const secrets = new SecretBox(masterKey);
-  const store = await openStore({ ...toStoreOptions(config), log, keys, secrets });
+  const { ring, secrets } = await openKeys(config, { clock, log, isWriting: true });
+  const box = new SecretBox(ring.listBoxKeys);
+  const store = await openStore({ ...toStoreOptions(config), log, keys: ring, secrets: box });
   lifecycle.onDrain("store", () => store.close(), "database");
+  requireKeys(config, service, store, { ring, secrets });
   collectRemotes(metrics, () => store.remotes.list());
   collectTasks(metrics, store.tasks, () => clock.now());
+  collectKeys(metrics, ring, store);
   health.addCheck("store", () => store.check());
   health.addWarning("drives", () => store.describeLostDrives());
   const directory = new Directory({
     path: join(config.data_dir, "access", "directory.json"),
-    box: new SecretBox(masterKey),
+    box,
     clock,
     rootKey: config.access_key_id,
     onDamage: ({ path, reason }) => {
@@ -56,10 +57,64 @@ export async function openStorage(config: VaultConfig, service: Service): Promis
       });
     },
   });
+  followKeys(service, { ring, secrets }, store, directory);
   const account = createAccount();
   const owner = { id: account.canonicalId, displayName: account.displayName };
   await makeDefaultBuckets(config, store, owner);
-  return { store, directory, masterKey, keys, account, owner };
+  return { store, directory, ring, secrets, box, account, owner };
+}
+
+// Objects whose keys are lost must not look like damaged ones, one by one.
+function requireKeys(
+  { force: isForced }: VaultConfig,
+  { log }: Service,
+  store: Store,
+  { ring, secrets }: OpenedKeys,
+): void {
+  const missing = store.keys.listUsed().filter((kek) => !isAvailable(kek, ring, secrets));
+  if (missing.length === 0) return;
+  const buckets = store.keys.findBuckets(missing);
+  const reason = secrets?.fault ?? "access/encryption-keys.json does not have them";
+  if (isForced) {
+    log.error("keys of objects are not available", { buckets, reason });
+    return;
+  }
+  throw new Error(
+    `keys are not available (${reason}), and objects of these buckets need them: ${buckets.join(", ")}. ` +
+      "Bring the secret service or the folder access back, or start with --force to serve all other objects",
+  );
+}
+
+function isAvailable(kek: string, ring: KeyRing, secrets: SecretKeys | undefined): boolean {
+  if (!ring.has(kek)) return false;
+  return ring.isLocal(kek) || secrets?.isThere(kek) === true;
+}
+
+const REFRESH_EVERY_MS = 60_000;
+
+/** Reads keys of the secret service again, and carries out changes of keys. */
+function followKeys(
+  { log, lifecycle, health }: Service,
+  { ring, secrets }: OpenedKeys,
+  store: Store,
+  directory: Directory,
+): void {
+  const renew = async (): Promise<void> => {
+    directory.renewSecrets();
+    await store.remotes.renewSecrets();
+    // A round that was running has begun before the change.
+    await store.maintenance.rewrap();
+    await store.maintenance.rewrap();
+  };
+  const note = (error: unknown): void => {
+    log.error("a change of keys could not be carried out, and is continued later", { error });
+  };
+  ring.rotation.onRotated = () => void renew().catch(note);
+  const timer = every(REFRESH_EVERY_MS, () => ring.refresh(), note);
+  lifecycle.onDrain("keys", () => timer.stop());
+  health.addWarning("secret service", () => secrets?.fault);
+  directory.renewSecrets();
+  void store.remotes.renewSecrets().catch(note);
 }
 
 // All users belong to one account, which owns every bucket. Its ids do not depend on the keys.
@@ -81,9 +136,4 @@ async function makeDefaultBuckets(config: VaultConfig, store: Store, owner: Owne
       throw new Error(`default_buckets: ${bucket}: ${error.message}`, { cause: error });
     }
   }
-}
-
-/** True if the folders contain a store already, whose encrypted objects need its master key. */
-function holdsStore({ data_dir: folder, drives }: VaultConfig): boolean {
-  return drives.some(isDrive) || existsSync(new StoreFolders(folder).index);
 }

@@ -155,13 +155,15 @@ export class BucketLogs {
   }
 
   async #put(target: Bucket, key: string, body: Buffer): Promise<void> {
-    const upload = this.#options.store.objects.beginPut({
+    const { store } = this.#options;
+    const encryption = store.keys.chooseDefault(target.settings.encryption);
+    const upload = store.objects.beginPut({
       bucket: target.name,
       key,
       contentLength: body.length,
       headers: { contentType: "text/plain" },
       owner: target.owner,
-      ...(target.settings.encryption === undefined ? {} : { encryption: { type: "SSE-S3" } }),
+      ...(encryption === undefined ? {} : { encryption }),
     });
     try {
       await upload.write(body);

@@ -1,7 +1,7 @@
 // Jobs that are not about objects: their beginning, their end, their progress.
 import type { Logger } from "@platform/kernel/log";
 import { BackupError } from "@platform/kernel/backup";
-import type { KeyProvider } from "../blob/encryption.ts";
+import type { KeyRing } from "../keys/key-ring.ts";
 import { describeReason, type Run } from "../job/run-steps.ts";
 import type { JobPosition, JobProgress, JobRow, JobState } from "../model/job.ts";
 import type { Store } from "../object-store.ts";
@@ -14,7 +14,7 @@ const PROGRESS_EVERY_MS = 1_000;
 /** The parts that backups and restores use. */
 export interface BackupParts {
   readonly store: Store;
-  readonly keys: KeyProvider;
+  readonly keys: KeyRing;
   readonly log: Logger;
   readonly now: () => number;
   readonly openPlace: OpenRepositoryPlace;

@@ -1,7 +1,6 @@
 // A restore of buckets into the running store as a job. One that was interrupted continues with the next version.
 import { join } from "node:path";
 import { BackupError, Repository, requireWholeSnapshot } from "@platform/kernel/backup";
-import { createKeyProvider } from "../access/key-provider.ts";
 import type { KeyProvider } from "../blob/encryption.ts";
 import { runSteps } from "../job/run-steps.ts";
 import { type Bucket, isOwnBucket, nameHiddenBucket } from "../model/bucket.ts";
@@ -13,6 +12,7 @@ import { type BackupParts, OtherRun } from "./other-run.ts";
 import { SnapshotReader } from "./snapshot-reader.ts";
 
 const MASTER_KEY = "access/master.key";
+const KEY_FILE = "access/encryption-keys.json";
 
 /** A bucket of the snapshot and its new name. */
 interface Wanted {
@@ -83,12 +83,12 @@ export class RestoreRun extends OtherRun {
     });
   }
 
-  // Of another store, the snapshot has the key itself.
+  // Of another store, the snapshot has the keys itself, and so it has those that were deleted here since.
   async #findKeys(reader: SnapshotReader): Promise<Pick<KeyProvider, "find">> {
     const { keys } = this.parts;
     const masterKey = await reader.readSmall(MASTER_KEY);
-    const saved = masterKey === undefined ? undefined : createKeyProvider(masterKey);
-    return { find: (id) => keys.find(id) ?? saved?.find(id) };
+    const keyFile = await reader.readSmall(KEY_FILE);
+    return keys.openSaved(masterKey, keyFile);
   }
 
   async #restore(

@@ -14,12 +14,52 @@ import {
 } from "node:crypto";
 import type { EncryptionRequest, ObjectEncryption } from "../model/object.ts";
 import { StoreError } from "../model/store-error.ts";
-import type { BlobCipher, BlobId } from "../model/blob.ts";
+import type { BlobCipher, BlobId, WrappedCipher } from "../model/blob.ts";
 
-/** Key-encryption keys (32 bytes) of `SSE-S3`: the active one, and all that still wrap something. */
+/** A key-encryption key: 32 bytes, with an id of 16 hexadecimal digits. */
+export interface Kek {
+  readonly id: string;
+  readonly key: Buffer;
+}
+
+/** Named keys, as requests use them. All methods throw `KMS.…` errors for keys that may not be used. */
+export interface NamedKeys {
+  /** Id of the key that an id, an alias or an ARN names. */
+  resolve(reference: string): string;
+  /** The current version of a key. */
+  current(keyId: string): Kek;
+  requireUsable(keyId: string): void;
+  /** The policy of a key, as put; `undefined` if it has none. */
+  findPolicy(keyId: string): object | undefined;
+}
+
+/** The change of keys, as the work that wraps again sees it. */
+export interface KeyRotation {
+  /** The version that replaces a former one; `undefined` if it is a current one, or unknown. */
+  findSuccessor(kek: string): Kek | undefined;
+  /** The current version of a named key in any state; `undefined` if it is unknown. */
+  currentOf(keyId: string): Kek | undefined;
+  /** Former versions that are still kept. */
+  listFormer(): string[];
+  /** Forgets former versions, unless they are held. */
+  retire(keks: readonly string[]): void;
+  /** Named keys whose time of deletion has come, with their versions. */
+  listDue(): { keyId: string; keks: string[] }[];
+  remove(keyId: string): void;
+  /** Called when there is work. */
+  onRotated: () => void;
+}
+
+/** Key-encryption keys: the active one of `SSE-S3`, all that still wrap something, and named keys. */
 export interface KeyProvider {
-  current(): { id: string; key: Buffer };
+  current(): Kek;
+  /** Any key by its id. Throws `ServiceUnavailable` while its source cannot be reached. */
   find(id: string): Buffer | undefined;
+  /** `SSE-KMS` is refused without it. */
+  readonly named?: NamedKeys;
+  readonly rotation?: KeyRotation;
+  /** Keeps all keys until the returned function is called. */
+  hold?(): () => void;
 }
 
 const FRAME_BYTES = 64 * 1024;
@@ -51,21 +91,45 @@ export function createBlobKey(
     };
     return { key: deriveKey(request.key, salt), cipher };
   }
-  if (keys === undefined) {
-    throw new StoreError(
-      "InvalidRequest",
-      "Server-side encryption is not configured: the key is missing",
-    );
-  }
   const key = randomBytes(KEY_BYTES);
-  const kek = keys.current();
-  return { key, cipher: { type: "SSE-S3", kek: kek.id, wrapped: wrapKey(kek.key, key, blob) } };
+  if (request.type === "SSE-KMS") {
+    const { keyId, context } = request;
+    return { key, cipher: wrap(key, requireNamed(keys).current(keyId), blob, { keyId, context }) };
+  }
+  return { key, cipher: wrap(key, requireKeys(keys).current(), blob) };
 }
 
-/** The key of a stored blob. */
+function requireKeys(keys: KeyProvider | undefined): KeyProvider {
+  if (keys !== undefined) return keys;
+  throw new StoreError(
+    "InvalidRequest",
+    "Server-side encryption is not configured: the key is missing",
+  );
+}
+
+/** Named keys; throws `KMS.NotFoundException` if the store has none. */
+export function requireNamed(keys: Pick<KeyProvider, "named"> | undefined): NamedKeys {
+  if (keys?.named !== undefined) return keys.named;
+  throw new StoreError("KMS.NotFoundException", "The store has no named keys.");
+}
+
+function wrap(
+  key: Buffer,
+  kek: Kek,
+  blob: BlobId,
+  named?: { keyId: string; context: string | undefined },
+): WrappedCipher {
+  const wrapped = wrapKey(kek.key, key, blob, named?.context);
+  if (named === undefined) return { type: "SSE-S3", kek: kek.id, wrapped };
+  const { keyId, context } = named;
+  const cipher = { type: "SSE-KMS", kek: kek.id, wrapped, key: keyId } as const;
+  return context === undefined ? cipher : { ...cipher, context };
+}
+
+/** The key of a stored blob, for a request. Throws for named keys that may not be used. */
 export function openBlobKey(
   cipher: BlobCipher,
-  keys: Pick<KeyProvider, "find"> | undefined,
+  keys: Pick<KeyProvider, "find" | "named"> | undefined,
   blob: BlobId,
   customerKey: Buffer | undefined,
 ): Buffer {
@@ -73,17 +137,29 @@ export function openBlobKey(
     requireCustomerKey(cipher, customerKey);
     return deriveKey(customerKey, Buffer.from(cipher.salt, "base64"));
   }
-  const kek = keys?.find(cipher.kek);
-  if (kek === undefined) {
-    throw new StoreError(
-      "InternalError",
-      `The key ${cipher.kek} that encrypts this object is missing`,
-    );
-  }
-  return unwrapKey(kek, cipher.wrapped, blob);
+  if (cipher.key !== undefined) requireNamed(keys).requireUsable(cipher.key);
+  return unwrap(cipher, keys, blob);
 }
 
-/** The cipher of a copy of stored bytes under another id: the same key, wrapped by the current key of `to`. */
+/** True if the version of the key that a cipher names is known. Throws while its source cannot be reached. */
+export function hasKey(cipher: BlobCipher, keys: Pick<KeyProvider, "find"> | undefined): boolean {
+  return cipher.type === "SSE-C" || keys?.find(cipher.kek) !== undefined;
+}
+
+function unwrap(
+  { kek: id, wrapped, context }: WrappedCipher,
+  keys: Pick<KeyProvider, "find"> | undefined,
+  blob: BlobId,
+): Buffer {
+  const kek = keys?.find(id);
+  if (kek !== undefined) return unwrapKey(kek, wrapped, blob, context);
+  throw new StoreError("ServiceUnavailable", `The key ${id} that encrypts this object is missing`);
+}
+
+/**
+ * The cipher of a copy of stored bytes under another id: the same key, wrapped by the current key of `to`, or by its version
+ * of the same named key. The bytes stay encrypted, so that a disabled key does not matter.
+ */
 export function rewrapCipher(
   cipher: BlobCipher,
   { from, to }: { from: Pick<KeyProvider, "find"> | undefined; to: KeyProvider | undefined },
@@ -91,15 +167,24 @@ export function rewrapCipher(
   copy: BlobId,
 ): BlobCipher {
   if (cipher.type === "SSE-C") return cipher;
-  const key = openBlobKey(cipher, from, blob, undefined);
-  if (to === undefined) {
-    throw new StoreError(
-      "InvalidRequest",
-      "Server-side encryption is not configured: the key is missing",
-    );
-  }
-  const kek = to.current();
-  return { type: "SSE-S3", kek: kek.id, wrapped: wrapKey(kek.key, key, copy) };
+  const { key: keyId, context } = cipher;
+  const key = unwrap(cipher, from, blob);
+  if (keyId === undefined) return wrap(key, requireKeys(to).current(), copy);
+  const next = to?.rotation?.currentOf(keyId);
+  if (next !== undefined) return wrap(key, next, copy, { keyId, context });
+  throw new StoreError("KMS.NotFoundException", `The key ${keyId} is not one of this store.`);
+}
+
+/** The cipher with the same key of its blob, wrapped by a newer version of the key-encryption key. */
+export function renewCipher(
+  cipher: WrappedCipher,
+  keys: Pick<KeyProvider, "find">,
+  next: Kek,
+  blob: BlobId,
+): WrappedCipher {
+  const { key: keyId, context } = cipher;
+  const named = keyId === undefined ? undefined : { keyId, context };
+  return wrap(unwrap(cipher, keys, blob), next, blob, named);
 }
 
 /** Checks that the customer's key is present and correct, against the stored encryption of an object or an upload. */
@@ -132,7 +217,7 @@ export function requireCustomerKey(
 export function describeEncryption(
   request: EncryptionRequest | undefined,
 ): ObjectEncryption | undefined {
-  if (request === undefined || request.type === "SSE-S3") return request;
+  if (request?.type !== "SSE-C") return request;
   return { type: "SSE-C", keyMd5: digestKey(request.key) };
 }
 
@@ -330,20 +415,29 @@ function requireKeyLength(key: Buffer): void {
   throw new StoreError("InvalidRequest", "The key must be 256 bits long");
 }
 
-// The id of the blob is authenticated, so that a wrapped key is useless for another blob.
-function wrapKey(kek: Buffer, key: Buffer, blob: BlobId): string {
+// The id of the blob is authenticated, so that a wrapped key is useless for another blob, and so is the encryption context.
+function nameBlob(blob: BlobId, context: string | undefined): Buffer {
+  return Buffer.from(context === undefined ? `blob ${blob}` : `blob ${blob}\n${context}`);
+}
+
+function wrapKey(kek: Buffer, key: Buffer, blob: BlobId, context: string | undefined): string {
   const iv = randomBytes(IV_BYTES);
-  const cipher = createCipheriv(ALGORITHM, kek, iv).setAAD(Buffer.from(`blob ${blob}`));
+  const cipher = createCipheriv(ALGORITHM, kek, iv).setAAD(nameBlob(blob, context));
   const body = Buffer.concat([cipher.update(key), cipher.final()]);
   return Buffer.concat([iv, cipher.getAuthTag(), body]).toString("base64");
 }
 
-function unwrapKey(kek: Buffer, wrapped: string, blob: BlobId): Buffer {
+function unwrapKey(
+  kek: Buffer,
+  wrapped: string,
+  blob: BlobId,
+  context: string | undefined,
+): Buffer {
   const bytes = Buffer.from(wrapped, "base64");
-  const decipher = createDecipheriv(ALGORITHM, kek, bytes.subarray(0, IV_BYTES));
-  decipher.setAAD(Buffer.from(`blob ${blob}`));
-  decipher.setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
   try {
+    const decipher = createDecipheriv(ALGORITHM, kek, bytes.subarray(0, IV_BYTES));
+    decipher.setAAD(nameBlob(blob, context));
+    decipher.setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
     return Buffer.concat([decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]);
   } catch (error) {
     throw new StoreError(

@@ -66,6 +66,11 @@ export class SegmentWriter {
     return this.#pins.has(segment) || this.#open?.id === segment;
   }
 
+  /** True while a segment is open for records. */
+  get hasOpen(): boolean {
+    return this.#open !== undefined;
+  }
+
   /** The commit of an appended record is settled. */
   unpin(segment: number): void {
     const left = (this.#pins.get(segment) ?? 0) - 1;

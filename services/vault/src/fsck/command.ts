@@ -1,7 +1,7 @@
 // `platform-vaultd fsck`: checks the store of a configuration and prints the findings.
-import { join } from "node:path";
-import { loadMasterKey, SecretBox } from "../access/secret-box.ts";
+import { SecretBox } from "../access/secret-box.ts";
 import { toStoreOptions, type VaultConfig } from "../config.ts";
+import { openKeys } from "../keys/open-keys.ts";
 import { checkStore } from "./check-store.ts";
 
 /** Runs the command. Resolves to the exit code: 0 if nothing is damaged or lost. */
@@ -13,7 +13,7 @@ export async function runFsck(
     dataDir: config.data_dir,
     drives: config.drives,
     isRepair,
-    ...(remotes ? { remotes: openRemotes(config) } : {}),
+    ...(remotes ? { remotes: await openRemotes(config) } : {}),
   });
   for (const { state, path, text } of findings) {
     process.stdout.write(`${state.padEnd(9)} ${path}: ${text}\n`);
@@ -27,11 +27,8 @@ export async function runFsck(
   return isWhole ? 0 : 1;
 }
 
-function openRemotes(config: VaultConfig) {
-  const masterKey =
-    config.master_key === undefined
-      ? loadMasterKey(join(config.data_dir, "access", "master.key"), true)
-      : Buffer.from(config.master_key, "base64");
+async function openRemotes(config: VaultConfig) {
+  const { ring } = await openKeys(config, { isWriting: false });
   const { remoteNetworks: networks = [] } = toStoreOptions(config);
-  return { secrets: new SecretBox(masterKey), networks };
+  return { secrets: new SecretBox(ring.listBoxKeys), networks };
 }

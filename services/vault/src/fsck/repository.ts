@@ -14,12 +14,12 @@ import {
   type RepositoryStorage,
 } from "@platform/kernel/backup";
 import { S3Client } from "@platform/s3";
-import { identifyStore, loadMasterKey } from "../access/secret-box.ts";
 import { backUp, describeRepository } from "../backup/back-up.ts";
 import { RemoteStorage } from "../backup/remote-storage.ts";
 import { isDrive } from "../blob/drive/identity.ts";
 import { toStoreOptions, type VaultConfig } from "../config.ts";
 import { StoreFolders } from "../disk/files.ts";
+import { openKeys } from "../keys/open-keys.ts";
 import { openStore } from "../open-store.ts";
 
 /** A repository on the command line. */
@@ -85,16 +85,13 @@ export async function backUpStopped(
   const hasStore =
     existsSync(new StoreFolders(config.data_dir).index) || config.drives.some(isDrive);
   if (!hasStore) throw new BackupError(`${config.data_dir} is not the data folder of a store`);
-  const masterKey =
-    config.master_key === undefined
-      ? loadMasterKey(join(config.data_dir, "access", "master.key"), true)
-      : Buffer.from(config.master_key, "base64");
+  const { ring } = await openKeys(config, { isWriting: false });
   const store = await openStore(toStoreOptions(config));
   try {
     const { snapshot } = await backUp({
       storage: openStorage(config, folder),
       passphrase,
-      owner: identifyStore(masterKey),
+      owner: ring.owner,
       takeSnapshot: () => store.snapshot(),
       nowMs: Date.now(),
       onProgress: createProgressPrinter(print),

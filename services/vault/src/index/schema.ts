@@ -6,9 +6,10 @@ import { recountUsage, USAGE_TABLE } from "./usage-rows.ts";
 
 /**
  * Incremented by each change that an older program would misread. 2 added the seals of rows (`seal.ts`), 3 the usage of
- * buckets, 4 vectors and tasks, 5 jobs, runs of triggers and the age of tasks, 6 remotes and bodies in them.
+ * buckets, 4 vectors and tasks, 5 jobs, runs of triggers and the age of tasks, 6 remotes and bodies in them, 7 the keys that
+ * blobs name.
  */
-export const FORMAT_VERSION = 6;
+export const FORMAT_VERSION = 7;
 
 /** Bytes of a page of the index. */
 export const PAGE_BYTES = 8192;
@@ -216,6 +217,15 @@ create table remote_blobs (
 create index remote_blobs_by_remote on remote_blobs (remote, blob);
 `;
 
+/**
+ * Indexes of blobs by the key-encryption key that they name, and by the one in the head of their record if that differs.
+ * Making them reads all rows of blobs, once.
+ */
+const INDEXES_OF_FORMAT_7 = `
+create index if not exists blobs_by_kek on blobs (cipher ->> '$.kek') where cipher ->> '$.kek' is not null;
+create index if not exists blobs_by_head on blobs (cipher ->> '$.head') where cipher ->> '$.head' is not null;
+`;
+
 /** A connection with its prepared statements. */
 export class IndexConnection {
   #database: DatabaseSync;
@@ -317,6 +327,7 @@ export function makeTables(database: DatabaseSync, from: number, to: number): vo
   if (from < 4 && to >= 4) database.exec(TABLES_OF_FORMAT_4);
   if (from < 5 && to >= 5) database.exec(TABLES_OF_FORMAT_5);
   if (from < 6 && to >= 6) database.exec(TABLES_OF_FORMAT_6);
+  if (from < 7 && to >= 7) database.exec(INDEXES_OF_FORMAT_7);
 }
 
 // Reads all rows of versions, once. Earlier formats had only totals.

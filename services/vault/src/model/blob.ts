@@ -58,10 +58,22 @@ export interface BlobPart {
   blob: BlobId;
 }
 
+/** The key of a blob, wrapped with a key-encryption key. Binary values are base64. */
+export interface WrappedCipher {
+  type: "SSE-S3" | "SSE-KMS";
+  /** Id of the key-encryption key: 16 hexadecimal digits. */
+  kek: string;
+  wrapped: string;
+  /** `SSE-KMS`: id of the named key that `kek` is a version of. */
+  key?: string;
+  /** `SSE-KMS`: JSON of the encryption context. */
+  context?: string;
+  /** The key-encryption key in the head of the record, if it is another one. */
+  head?: string;
+}
+
 /**
- * The way to the key of a blob: wrapped with a key-encryption key of the store (`SSE-S3`), or derived from the customer's
- * key and a salt (`SSE-C`). Binary values are base64.
+ * The way to the key of a blob: wrapped with a key-encryption key of the store (`SSE-S3`) or a version of a named key
+ * (`SSE-KMS`), or derived from the customer's key and a salt (`SSE-C`). Binary values are base64.
  */
-export type BlobCipher =
-  | { type: "SSE-S3"; kek: string; wrapped: string }
-  | { type: "SSE-C"; salt: string; keyMd5: string };
+export type BlobCipher = WrappedCipher | { type: "SSE-C"; salt: string; keyMd5: string };

@@ -93,8 +93,10 @@ export interface WebsiteConfiguration {
 }
 
 /** Default encryption. Buckets of older versions may lack `bucketKeyEnabled`. */
-interface BucketEncryption {
-  algorithm: "AES256";
+export interface BucketEncryption {
+  algorithm: "AES256" | "aws:kms";
+  /** With `aws:kms`, as it was put: id, alias or ARN. Default: the alias `aws/s3`. */
+  keyId?: string;
   bucketKeyEnabled?: boolean;
 }
 

@@ -70,7 +70,7 @@ export const ERRORS = {
   InvalidDigest: [400, "The Content-MD5 or checksum value that you specified is not valid."],
   InvalidEncryptionAlgorithmError: [
     400,
-    "The encryption request that you specified is not valid. The valid value is AES256.",
+    "The encryption request that you specified is not valid. The valid values are AES256 and aws:kms.",
   ],
   InvalidLocationConstraint: [400, "The specified location constraint is not valid."],
   InvalidObjectState: [403, "The operation is not valid for the object's storage class."],
@@ -95,6 +95,9 @@ export const ERRORS = {
   InvalidToken: [400, "The provided token is malformed or otherwise not valid."],
   InvalidURI: [400, "The specified URI couldn't be parsed."],
   KeyTooLongError: [400, "Your key is too long."],
+  "KMS.DisabledException": [400, "The key is disabled."],
+  "KMS.KMSInvalidStateException": [400, "The key is pending deletion."],
+  "KMS.NotFoundException": [400, "The key does not exist."],
   MalformedACLError: [
     400,
     "The XML you provided was not well-formed or did not validate against our published schema.",

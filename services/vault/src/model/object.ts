@@ -39,11 +39,31 @@ export interface ContentHeaders {
   expires?: string;
 }
 
+/** Encryption with a named key of the store. */
+export interface NamedEncryption {
+  type: "SSE-KMS";
+  /** Id of the key. */
+  keyId: string;
+  /** JSON of the encryption context, with sorted names: it is authenticated with the key of each blob. */
+  context?: string;
+  /** As requested; without effect here. */
+  bucketKey?: boolean;
+}
+
 /** Encryption at rest; the keys of `SSE-C` (32 bytes) come with each request and are not stored. */
-export type EncryptionRequest = { type: "SSE-S3" } | { type: "SSE-C"; key: Buffer };
+export type EncryptionRequest =
+  | { type: "SSE-S3" }
+  | NamedEncryption
+  | { type: "SSE-C"; key: Buffer };
 
 /** The encryption of an object; `keyMd5` (base64) identifies the required key. */
-export type ObjectEncryption = { type: "SSE-S3" } | { type: "SSE-C"; keyMd5: string };
+export type ObjectEncryption =
+  | { type: "SSE-S3" }
+  | NamedEncryption
+  | { type: "SSE-C"; keyMd5: string };
+
+/** Checks that the caller of a request may use a named key. Throws AccessDenied or InvalidArgument. */
+export type CheckKeyUse = (keyId: string) => void;
 
 /** All attributes of a new object. */
 export interface ObjectAttributes {
@@ -187,6 +207,8 @@ export interface GetRequest extends ObjectAddress {
   customerKey?: Buffer;
   /** Limits the memory for this reader; without it whole frames are read, one ahead. */
   window?: ReadWindow;
+  /** Called before an object under a named key is opened. */
+  checkKey?: CheckKeyUse;
 }
 
 /** A resolved range: `start` to `end`, both included, of `ObjectInfo.sizeBytes`. */
@@ -242,7 +264,12 @@ export interface DeleteResult {
 
 /** A copy within the store. Bytes are shared if possible. */
 export interface CopyRequest {
-  source: ObjectAddress & { conditions?: ReadConditions; customerKey?: Buffer };
+  source: ObjectAddress & {
+    conditions?: ReadConditions;
+    customerKey?: Buffer;
+    /** Called before a source under a named key is opened. */
+    checkKey?: CheckKeyUse;
+  };
   bucket: string;
   key: string;
   /** Default `COPY`: headers, metadata and redirect of the source. `REPLACE` uses those of `attributes`. */

@@ -31,6 +31,8 @@ export interface SecretSealer {
   seal(text: string, name: string): string;
   /** Throws if the master key is another one. */
   open(sealed: string, name: string): string;
+  /** The secret sealed with the current key; `undefined` if it is already. */
+  renew?(sealed: string, name: string): string | undefined;
 }
 
 /** A requested restore of a version, or its end (epoch ms) once the local copy is complete. */

@@ -3,6 +3,7 @@ import type { GeoMark } from "./geo.ts";
 import type { Owner } from "./bucket.ts";
 import type { Actor } from "./event.ts";
 import type {
+  CheckKeyUse,
   ChecksumAlgorithm,
   EncryptionRequest,
   ListPosition,
@@ -68,6 +69,8 @@ export interface PutPartRequest extends UploadAddress {
   tenant?: string;
   /** The key of an upload with SSE-C. */
   encryption?: Extract<EncryptionRequest, { type: "SSE-C" }>;
+  /** Called before a part is encrypted with the named key of its upload. */
+  checkKey?: CheckKeyUse;
   /** The mark of the source that it is copied from. */
   geo?: GeoMark;
 }
@@ -84,9 +87,15 @@ export interface PartResult {
 /** Copies a part from an object of the store. */
 export interface CopyPartRequest extends UploadAddress {
   partNumber: number;
-  source: ObjectAddress & { conditions?: ReadConditions; customerKey?: Buffer };
+  source: ObjectAddress & {
+    conditions?: ReadConditions;
+    customerKey?: Buffer;
+    checkKey?: CheckKeyUse;
+  };
   range?: RangeRequest;
   encryption?: Extract<EncryptionRequest, { type: "SSE-C" }>;
+  /** Called before the part is encrypted with the named key of its upload. */
+  checkKey?: CheckKeyUse;
 }
 
 export interface CompleteUploadRequest extends UploadAddress {

@@ -133,6 +133,11 @@ export class PointReader {
     return { ...found, isLatest: false };
   }
 
+  /** Drops the rows that were read recently: a key that their ciphers name is about to be forgotten. */
+  forgetRecent(): void {
+    this.#recent.clear();
+  }
+
   // Another copy of the index may lack a group that was never acknowledged.
   #findRecent(state: BucketState, key: string): StoredVersion | undefined {
     const { database } = this.#index;

@@ -1,12 +1,15 @@
 // Authorizes requests: collects the values of condition keys, and looks up the ACL of the object.
 import {
   type AccessQuestion,
+  type Authorizer,
   type Caller,
   hasPolicies,
   identifyUser,
 } from "../access/authorizer.ts";
 import type { UnknownParts } from "../access/policy.ts";
+import { formatKeyArn } from "../keys/key-name.ts";
 import { type Bucket, isReservedBucket } from "../model/bucket.ts";
+import type { CheckKeyUse } from "../model/object.ts";
 import { S3Error } from "../model/s3-error.ts";
 import { StoreError } from "../model/store-error.ts";
 import { type OperationContext, readVersionId } from "./context.ts";
@@ -207,14 +210,56 @@ async function findObject({ api }: OperationContext, { bucketName, key, versionI
   }
 }
 
+/**
+ * The check of a named key, for the moment when a request knows that it needs it. It throws AccessDenied unless policies allow
+ * `action` on the key, and InvalidArgument for callers without a signature of version 4.
+ */
+export function checkKeyUse(
+  context: OperationContext,
+  action: "kms:Decrypt" | "kms:GenerateDataKey",
+): CheckKeyUse {
+  return (keyId) => {
+    const { api, caller, signature } = context;
+    if (caller.kind === "anonymous" || signature?.version === "AWS") {
+      throw new S3Error(
+        "InvalidArgument",
+        "Requests specifying Server Side Encryption with AWS KMS managed keys require AWS Signature Version 4.",
+      );
+    }
+    if (caller.kind === "root") return;
+    const values = readPlainValues(context, { bucket: undefined, bucketName: "", key: "" });
+    const policy = api.store.keys.findPolicy(keyId);
+    if (!api.authorizer.mayUseKey({ caller, action, keyId, policy, values }))
+      throw new S3Error("AccessDenied", describeKeyRefusal(api.authorizer, caller, action, keyId));
+  };
+}
+
+function describeKeyRefusal(
+  authorizer: Authorizer,
+  caller: Caller,
+  action: string,
+  keyId: string,
+): string {
+  const { id } = authorizer.describe(caller);
+  return `User: ${id} is not authorized to perform: ${action} on resource: ${formatKeyArn(keyId)}`;
+}
+
 /** The condition values of a request, keys in lower case; empty if no policy uses them. */
 async function readConditionValues(
   context: OperationContext,
   subject: Subject,
 ): Promise<Map<string, string[]>> {
+  const { api, caller } = context;
+  if (!api.authorizer.usesValues(caller, subject.bucket)) return new Map();
+  const values = readPlainValues(context, subject);
+  await addExistingTags(context, subject, values);
+  return values;
+}
+
+// Those that need no lookup.
+function readPlainValues(context: OperationContext, subject: Subject): Map<string, string[]> {
   const { api, request, caller, fields, query, signature } = context;
   const values = new Map<string, string[]>();
-  if (!api.authorizer.usesValues(caller, subject.bucket)) return values;
   const set = (name: string, value: string | undefined): void => {
     if (value !== undefined) values.set(name, [value]);
   };
@@ -256,6 +301,7 @@ async function readConditionValues(
   for (const name of ["prefix", "delimiter", "max-keys"]) set(`s3:${name}`, query.get(name));
   set("s3:versionid", subject.versionId);
   for (const name of CONDITION_FIELDS) set(`s3:${name}`, fields.get(name));
+  set(`s3:${KEY_FIELD}`, toKeyArn(context, fields.get(KEY_FIELD)));
   const lock = {
     mode: fields.get("x-amz-object-lock-mode"),
     until: fields.get("x-amz-object-lock-retain-until-date"),
@@ -267,7 +313,6 @@ async function readConditionValues(
   if (tagging !== undefined) {
     for (const [name, value] of toTagValues(readTagging(tagging))) values.set(name, value);
   }
-  await addExistingTags(context, subject, values);
   return values;
 }
 
@@ -334,11 +379,24 @@ const CONDITION_FIELDS = [
   "x-amz-metadata-directive",
   "x-amz-object-ownership",
   "x-amz-server-side-encryption",
-  "x-amz-server-side-encryption-aws-kms-key-id",
   "x-amz-server-side-encryption-customer-algorithm",
   "x-amz-storage-class",
   "x-amz-website-redirect-location",
 ];
+
+const KEY_FIELD = "x-amz-server-side-encryption-aws-kms-key-id";
+
+// Policies name a key by its ARN, regardless of the form of the header.
+function toKeyArn({ api }: OperationContext, text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return formatKeyArn(api.store.keys.resolve(text));
+  } catch (error) {
+    // The request fails for it later.
+    if (error instanceof StoreError) return text;
+    throw error;
+  }
+}
 
 // Policies name a source as bucket/key, regardless of the form of the header.
 function toPlainSource(text: string | undefined): string | undefined {

@@ -193,10 +193,12 @@ export class BodyUpload<Result> implements Upload<Result> {
     return undefined;
   }
 
-  // With a customer's key, the ETag must not reveal the MD5 of the plain text.
+  // With a customer's or a named key, the ETag must not reveal the MD5 of the plain text.
   #chooseEtag({ md5 }: BodyDigests): string {
-    if (this.#cipher?.type !== "SSE-C") return md5.toString("hex");
-    return createHash("sha256").update(md5).update(this.#cipher.salt).digest("hex").slice(0, 32);
+    const cipher = this.#cipher;
+    if (cipher === undefined || cipher.type === "SSE-S3") return md5.toString("hex");
+    const salt = cipher.type === "SSE-C" ? cipher.salt : cipher.wrapped;
+    return createHash("sha256").update(md5).update(salt).digest("hex").slice(0, 32);
   }
 
   #chooseChecksum({ checksums }: BodyDigests): ObjectChecksum | undefined {

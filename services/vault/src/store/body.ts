@@ -1,7 +1,7 @@
 // The plain text of a stored body: parts in sequence, decrypted, any range.
 import type { OpenBlob } from "../blob/blob-reader.ts";
 import type { BlobStore } from "../blob/blob-store.ts";
-import { type KeyProvider, openBlobKey } from "../blob/encryption.ts";
+import { hasKey, type KeyProvider, openBlobKey } from "../blob/encryption.ts";
 import { Leases } from "../blob/leases.ts";
 import type { BlobRecord } from "../model/blob.ts";
 import type { ObjectBody } from "../model/object.ts";
@@ -202,10 +202,7 @@ export class BodyOpener {
       blob: record,
       start: from,
       end: to,
-      key:
-        record.cipher === undefined
-          ? undefined
-          : openBlobKey(record.cipher, this.#keys, record.id, customerKey),
+      key: this.#openKey(record, customerKey),
     });
     if (blob.place.kind !== "parts") return [build(blob, start, end)];
     return this.#points
@@ -213,6 +210,13 @@ export class BodyOpener {
       .map((part) =>
         build(part.record, Math.max(0, start - part.start), Math.min(part.size, end - part.start)),
       );
+  }
+
+  // A key that was forgotten since the lookup: the blob names another one by now.
+  #openKey({ id, cipher }: BlobRecord, customerKey: Buffer | undefined): Buffer | undefined {
+    if (cipher === undefined) return undefined;
+    const present = hasKey(cipher, this.#keys) ? cipher : this.#points.findBlob(id)?.cipher;
+    return openBlobKey(present ?? cipher, this.#keys, id, customerKey);
   }
 }
 

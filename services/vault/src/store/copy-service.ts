@@ -6,23 +6,28 @@ import { StoreError } from "../model/store-error.ts";
 import { FLOAT_BYTES, requireFitting } from "../model/vector.ts";
 import { checkReadConditions } from "./conditions.ts";
 import { buildAttributeColumns } from "./new-object.ts";
-import { parseDetail, type ObjectService, type ServiceEnvironment } from "./object-service.ts";
+import {
+  parseDetail,
+  requireKeyUse,
+  type ObjectService,
+  type ServiceEnvironment,
+} from "./object-service.ts";
 import type {
   CopyRequest,
   CopyResult,
   EncryptionRequest,
-  ObjectAddress,
+  NamedEncryption,
   ObjectAttributes,
   ObjectBody,
+  ObjectEncryption,
   PutRequest,
-  ReadConditions,
   Upload,
 } from "../model/object.ts";
 import type { Submit } from "../transaction/writer.ts";
 import { requireAttributes, requireKey } from "./validate.ts";
 
 /** The source of a copy. */
-export type CopySource = ObjectAddress & { conditions?: ReadConditions; customerKey?: Buffer };
+export type CopySource = CopyRequest["source"];
 
 /** A source that was looked up. */
 export interface FoundSource {
@@ -80,7 +85,9 @@ export class CopyService {
   find(address: CopySource): FoundSource | undefined {
     const state = this.#env.buckets.requireState(address.bucket);
     const { row, blob } = this.#env.points.requireStored(state, address.key, address.versionId);
-    requireCustomerKey(parseDetail(row).encryption, address.customerKey);
+    const { encryption } = parseDetail(row);
+    requireCustomerKey(encryption, address.customerKey);
+    requireKeyUse(encryption, address.checkKey, this.#env.keys);
     checkReadConditions(address.conditions, row, true);
     return blob === undefined ? undefined : { row, blob };
   }
@@ -223,8 +230,13 @@ function requireChange(request: CopyRequest): void {
 
 // Bytes that are copied would be in the clear without it; shared ones stay encrypted.
 function keepEncryption(attributes: ObjectAttributes, row: VersionRow): void {
-  if (attributes.encryption === undefined && parseDetail(row).encryption?.type === "SSE-S3")
-    attributes.encryption = { type: "SSE-S3" };
+  const { encryption } = parseDetail(row);
+  if (
+    attributes.encryption === undefined &&
+    encryption !== undefined &&
+    encryption.type !== "SSE-C"
+  )
+    attributes.encryption = encryption;
 }
 
 function mayShare(request: CopyRequest, { row, blob }: FoundSource): boolean {
@@ -233,16 +245,28 @@ function mayShare(request: CopyRequest, { row, blob }: FoundSource): boolean {
     request.checksum !== undefined &&
     (row.checksum === null || parseChecksum(row.checksum).algorithm !== request.checksum);
   if (wantsChecksum) return false;
-  return isEncryptedAs(parseDetail(row).encryption?.type ?? blob.cipher?.type, encryption);
+  return isEncryptedAs(parseDetail(row).encryption, blob.cipher?.type, encryption);
 }
 
-// With a customer's key every copy needs a new key; data that the store has encrypted stays encrypted.
+// With a customer's key every copy needs a new key; data that the store has encrypted stays encrypted. A named key and its
+// context are those of the bytes.
 function isEncryptedAs(
-  type: EncryptionRequest["type"] | undefined,
+  found: ObjectEncryption | undefined,
+  cipher: EncryptionRequest["type"] | undefined,
   wanted: EncryptionRequest | undefined,
 ): boolean {
+  const type = found?.type ?? cipher;
   if (type === "SSE-C" || wanted?.type === "SSE-C") return false;
-  return wanted === undefined || type === wanted.type;
+  if (wanted === undefined) return true;
+  if (wanted.type !== "SSE-KMS") return type === wanted.type;
+  return found?.type === "SSE-KMS" && isSameNamed(found, wanted);
+}
+
+function isSameNamed(found: NamedEncryption, wanted: NamedEncryption): boolean {
+  const { keyId, context, bucketKey = false } = wanted;
+  return (
+    found.keyId === keyId && found.context === context && (found.bucketKey ?? false) === bucketKey
+  );
 }
 
 function chooseAttributes(request: CopyRequest, row: VersionRow): ObjectAttributes {

@@ -10,14 +10,16 @@ import type { IndexConnection } from "../index/schema.ts";
 import { BodyUpload } from "./body-upload.ts";
 import { pump, type CopyService, type FoundSource } from "./copy-service.ts";
 import { buildAttributeColumns } from "./new-object.ts";
-import { parseDetail, type ServiceEnvironment } from "./object-service.ts";
+import { parseDetail, requireKeyUse, type ServiceEnvironment } from "./object-service.ts";
 import type { GeoMark } from "../model/geo.ts";
 import { resolveRange } from "./range.ts";
 import type {
   BodyDigests,
+  CheckKeyUse,
   ChecksumAlgorithm,
   EncryptionRequest,
   ObjectChecksum,
+  ObjectEncryption,
   PutResult,
   Upload,
 } from "../model/object.ts";
@@ -113,7 +115,7 @@ export class MultipartService {
         contentLength: request.contentLength,
         checksum,
         digests: beside === undefined ? request.digests : [...(request.digests ?? []), beside],
-        encryption: chooseEncryption(detail, request.encryption),
+        encryption: this.#chooseEncryption(detail, request),
         tenant: request.tenant,
         description: { bucket, key, uploadId, partNumber, at: now() },
       },
@@ -143,6 +145,12 @@ export class MultipartService {
     );
   }
 
+  #chooseEncryption(detail: UploadDetail, { encryption, checkKey }: PutPartRequest) {
+    const chosen = chooseEncryption(detail, encryption);
+    if (chosen?.type === "SSE-KMS") requireKeyUse(chosen, checkKey, this.#env.keys);
+    return chosen;
+  }
+
   async copyPart(request: CopyPartRequest): Promise<PartResult & { sourceVersionId: string }> {
     requirePartNumber(request.partNumber);
     const detail = this.#requireDetail(request);
@@ -150,6 +158,7 @@ export class MultipartService {
       const source = this.#copies.find(request.source);
       if (source === undefined) continue;
       requireRangeWithin(request.range, source.row.size);
+      requireKeyUse(readEncryption(detail), request.checkKey, this.#env.keys);
       const result = mayShare(request, detail, source)
         ? await this.#sharePart(request, source)
         : await this.#copyPartBytes(request, source);
@@ -167,9 +176,14 @@ export class MultipartService {
     requireQuota(bucket, points.readUsage(id), contentLength - replaced, 0);
   }
 
-  /** A repeated call after success returns the same result for 24 h. */
-  async complete(request: CompleteUploadRequest): Promise<PutResult> {
+  /**
+   * A repeated call after success returns the same result for 24 h. `checkKey` is called before parts under a named key are
+   * put together.
+   */
+  async complete(request: CompleteUploadRequest, checkKey?: CheckKeyUse): Promise<PutResult> {
     requireKey(request.key);
+    const found = this.#findOpen(request);
+    if (found !== undefined) requireKeyUse(readEncryption(found), checkKey, this.#env.keys);
     const { writer, blobs, now, takeVersionId } = this.#env;
     if (request.parts.length > PART_NUMBER_MAX) {
       throw new StoreError("InvalidRequest", `An object has at most ${PART_NUMBER_MAX} parts`);
@@ -209,6 +223,12 @@ export class MultipartService {
       }
     }
     throw new StoreError("SlowDown", "The parts change faster than they can be completed");
+  }
+
+  #findOpen(address: UploadAddress): UploadDetail | undefined {
+    const { id } = this.#env.buckets.requireState(address.bucket);
+    const upload = findUpload(this.#index, id, address);
+    return upload === undefined ? undefined : (JSON.parse(upload.detail) as UploadDetail);
   }
 
   // The writer validates the request.
@@ -364,11 +384,15 @@ function requireChecksumType({ algorithm, type }: NonNullable<UploadDetail["chec
   );
 }
 
+function readEncryption({ object }: UploadDetail): ObjectEncryption | undefined {
+  return (JSON.parse(object.detail) as ObjectDetail).encryption;
+}
+
 function chooseEncryption(
-  { object }: UploadDetail,
+  detail: UploadDetail,
   given: Extract<EncryptionRequest, { type: "SSE-C" }> | undefined,
 ): EncryptionRequest | undefined {
-  const { encryption } = JSON.parse(object.detail) as ObjectDetail;
+  const encryption = readEncryption(detail);
   if (encryption?.type === "SSE-C" && given === undefined) {
     throw new StoreError(
       "InvalidRequest",
@@ -386,7 +410,7 @@ function chooseEncryption(
         )
       : error;
   }
-  return given ?? (encryption?.type === "SSE-S3" ? encryption : undefined);
+  return given ?? (encryption?.type === "SSE-C" ? undefined : encryption);
 }
 
 // A part is shared if it is a whole body in one piece, with the encryption and the checksum of the upload.
@@ -400,8 +424,12 @@ function mayShare(request: CopyPartRequest, detail: UploadDetail, source: FoundS
   const { kind } = blob.place;
   if (!isWhole || kind === "parts" || kind === "remote" || request.encryption !== undefined)
     return false;
-  const { encryption } = JSON.parse(detail.object.detail) as ObjectDetail;
+  const encryption = readEncryption(detail);
   if (encryption?.type !== blob.cipher?.type || blob.cipher?.type === "SSE-C") return false;
+  if (encryption?.type === "SSE-KMS") {
+    const { key, context } = blob.cipher ?? {};
+    if (key !== encryption.keyId || context !== encryption.context) return false;
+  }
   if (detail.checksum === undefined) return true;
   return row.checksum?.startsWith(`${detail.checksum.algorithm}:F:`) === true;
 }

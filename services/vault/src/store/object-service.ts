@@ -1,5 +1,5 @@
 // Objects: put, read, list, delete, change. Copies are in `copy-service.ts`.
-import { requireCustomerKey } from "../blob/encryption.ts";
+import { type KeyProvider, requireCustomerKey, requireNamed } from "../blob/encryption.ts";
 import {
   buildObjectInfo,
   formatChecksum,
@@ -12,6 +12,7 @@ import type { Acl } from "../model/acl.ts";
 import type { Retention } from "../model/lock.ts";
 import type {
   ChangeOrigin,
+  CheckKeyUse,
   ByteRange,
   DeleteRequest,
   DeleteResult,
@@ -21,6 +22,7 @@ import type {
   ListResult,
   ObjectAddress,
   ObjectChecksum,
+  ObjectEncryption,
   ObjectInfo,
   OpenObject,
   PutRequest,
@@ -176,6 +178,7 @@ export class ObjectService {
     for (let attempt = 1; ; attempt += 1) {
       const found = this.#findStored(request);
       const head = this.#resolve(request, found);
+      requireKeyUse(head.object.encryption, request.checkKey, this.#env.keys);
       const [start, end] = this.#chooseBytes(head);
       const body = await this.#openBody(found, start, end, request);
       if (body !== undefined) return { ...head, body };
@@ -385,6 +388,17 @@ export class ObjectService {
     if (row.blob === null) throw new StoreError("InternalError", "The object has no body");
     return this.#env.bodies.open(blob, start, end, customerKey, window);
   }
+}
+
+/** Checks that a body under a named key may be opened, also where its bytes need not be decrypted. */
+export function requireKeyUse(
+  encryption: ObjectEncryption | undefined,
+  checkKey: CheckKeyUse | undefined,
+  keys: KeyProvider | undefined,
+): void {
+  if (encryption?.type !== "SSE-KMS") return;
+  checkKey?.(encryption.keyId);
+  requireNamed(keys).requireUsable(encryption.keyId);
 }
 
 // With the checksum type of the object, as S3 answers it.

@@ -116,6 +116,15 @@ export class RemoteService {
     return this.#put({ ...next, sealed }, false);
   }
 
+  /** Seals the secrets of all remotes with the current key. */
+  async renewSecrets(): Promise<void> {
+    const { remotes, secrets } = this.#options;
+    for (const { document } of remotes.list()) {
+      const sealed = secrets.renew?.(document.sealed, nameSecret(document.name));
+      if (sealed !== undefined) await this.#put({ ...document, sealed }, false);
+    }
+  }
+
   /** Throws OperationAborted while objects, settings or deletions use it. */
   async remove(name: string): Promise<void> {
     const { writer, remotes } = this.#options;

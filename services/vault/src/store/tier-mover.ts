@@ -75,6 +75,8 @@ export class TierMover {
     signal: AbortSignal,
   ): Promise<MoveOutcome> {
     const endLease = this.#env.bodies.leases.begin();
+    // Keys are wrapped before the first write.
+    const endWrite = this.#env.blobs.writes.begin();
     try {
       return await this.#move(address, seq, target, signal);
     } catch (error) {
@@ -82,6 +84,7 @@ export class TierMover {
       if (isGone) return { kind: "skipped", reason: "changed" };
       return { kind: "failed", reason: error instanceof Error ? error.message : String(error) };
     } finally {
+      endWrite();
       endLease();
     }
   }

@@ -18,6 +18,8 @@ export interface MoveBlobOperation {
   blob: BlobId;
   from: { segment: number; position: number };
   to: { segment: number; position: number };
+  /** The cipher that the head of the copy has, instead of the one that it was written for. */
+  cipher?: { from: string; to: string };
 }
 
 /** Applies the removal of garbage. */
@@ -34,17 +36,23 @@ export function applyForgetGarbage(
 
 export function applyMoveBlob(
   context: WriterContext,
-  { blob, from, to }: MoveBlobOperation,
+  { blob, from, to, cipher }: MoveBlobOperation,
 ): { moved: boolean } {
   const row = context
     .sql(
-      "update blobs set segment = ?, position = ? " +
-        "where id = ? and segment = ? and position = ? " +
+      "update blobs set segment = ?1, position = ?2, cipher = coalesce(?6, cipher) " +
+        "where id = ?3 and segment = ?4 and position = ?5 and (?7 is null or cipher = ?7) " +
         "returning id, kind, size, stored, segment, position, extent, cipher, data",
     )
-    .get(to.segment, to.position, blob, from.segment, from.position) as unknown as
-    | BlobRow
-    | undefined;
+    .get(
+      to.segment,
+      to.position,
+      blob,
+      from.segment,
+      from.position,
+      cipher?.to ?? null,
+      cipher?.from ?? null,
+    ) as unknown as BlobRow | undefined;
   if (row === undefined) return { moved: false };
   const { extent } = row;
   context.sql("update blobs set seal = ? where id = ?").run(sealBlob(row), blob);

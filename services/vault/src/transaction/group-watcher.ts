@@ -38,6 +38,8 @@ export function findChangedRow(operation: Operation): ChangedRow | undefined {
     // A blob that moves to another segment keeps its version, but the row of the blob changes: `RecentRows` keeps none of
     // these.
     case "moveBlob":
+    // Rows with the former cipher stay readable while its key is kept; all are dropped before it is forgotten.
+    case "rewrapBlobs":
     // Parts are not live before their upload is completed.
     case "createUpload":
     case "putPart":

@@ -2,6 +2,7 @@
 import { applyConfigureBucket, applyCreateBucket, applyDeleteBucket } from "./bucket-operations.ts";
 import { applyForgetGarbage, applyMoveBlob } from "./blob-operations.ts";
 import { applyMarkDrive } from "./drive-operations.ts";
+import { applyRewrapBlobs } from "./key-operations.ts";
 import { applyAcknowledgeEvents } from "./acknowledge-operation.ts";
 import { applyCompleteUpload } from "./complete-operation.ts";
 import {
@@ -99,6 +100,7 @@ const OPERATION_HANDLERS = {
   acknowledgeEvents: applyAcknowledgeEvents,
   forgetGarbage: applyForgetGarbage,
   moveBlob: applyMoveBlob,
+  rewrapBlobs: applyRewrapBlobs,
   markDrive: applyMarkDrive,
   /** Changes nothing: once it is committed, all earlier operations are on enough drives. */
   confirm: (_context: WriterContext, _operation: ConfirmOperation) => null,

@@ -2,7 +2,9 @@
 import type { FileLease } from "@platform/kernel/files";
 import type { IndexConnection } from "../index/schema.ts";
 import type { GarbageCollectorOptions } from "./garbage-collector.ts";
-import { scanRecords } from "../blob/record-scan.ts";
+import { type ScannedRecord, scanRecords } from "../blob/record-scan.ts";
+import { replaceCipher } from "../blob/rewrite-heads.ts";
+import type { WrappedCipher } from "../model/blob.ts";
 
 /** A segment is compacted when less than this share of it is alive. */
 const LIVE_SHARE_MAX = 0.5;
@@ -49,6 +51,7 @@ export class Compactor {
         if (!this.#isAlive(record.id, segment, record.framesAt)) continue;
         const bytes = await record.read();
         if (bytes === undefined) continue;
+        const cipher = this.#renewHead(record, bytes);
         const endWrite = blobs.writes.begin();
         let pinned: number | undefined;
         try {
@@ -59,6 +62,7 @@ export class Compactor {
             blob: record.id,
             from: { segment, position: record.framesAt },
             to: { segment: at.segment, position: at.position + record.headBytes },
+            ...(cipher === undefined ? {} : { cipher }),
           });
           if (result.moved) moved += 1;
         } finally {
@@ -74,6 +78,21 @@ export class Compactor {
       lease.release();
     }
     return moved;
+  }
+
+  // A key that was wrapped again since is written to the head of the copy.
+  #renewHead(record: ScannedRecord, bytes: Buffer): { from: string; to: string } | undefined {
+    const row = this.#index
+      .sql(
+        "select cipher from blobs where id = ? and kind <> 'remote' and cipher ->> '$.head' is not null",
+      )
+      .get(record.id);
+    if (row === undefined) return undefined;
+    const from = String(row["cipher"]);
+    const { head: _, ...cipher } = JSON.parse(from) as WrappedCipher;
+    const head = replaceCipher(record, cipher);
+    head?.copy(bytes);
+    return head === undefined ? undefined : { from, to: JSON.stringify(cipher) };
   }
 
   // With several drives, the first copy. Damaged bodies stay, for the scrubber to heal.

@@ -3,7 +3,7 @@ import type { DriveMonitor } from "./drive-monitor.ts";
 import type { EndedRound } from "./round.ts";
 import type { ScrubReport } from "./scrubber.ts";
 
-/** The kinds. `healing` and `index_copy` depend on the number of drives. */
+/** The kinds. `healing` and `index_copy` depend on the number of drives, `rewrap` and `rewrite_heads` on keys. */
 export const JOB_KINDS = [
   "scrub",
   "lifecycle",
@@ -11,6 +11,8 @@ export const JOB_KINDS = [
   "compaction",
   "index_copy",
   "healing",
+  "rewrap",
+  "rewrite_heads",
 ] as const;
 
 /** A kind of background work. */

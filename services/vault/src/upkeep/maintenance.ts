@@ -1,4 +1,5 @@
-// Background upkeep: lifecycle, garbage collection, compaction, scrubbing, copies of the index.
+// Background upkeep: lifecycle, garbage collection, compaction, scrubbing, copies of the index, changes of keys.
+import { existsSync } from "node:fs";
 import type { Logger } from "@platform/kernel/log";
 import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import type { StoreFolders } from "../disk/files.ts";
@@ -16,6 +17,8 @@ import {
 import { LastScrub, type CompleteScrub } from "./last-scrub.ts";
 import { type EndedRound, Round } from "./round.ts";
 import { Compactor } from "./compactor.ts";
+import { HeadRewriter, type HeadReport } from "./head-rewriter.ts";
+import { KeyRewrapper, type RewrapReport } from "./key-rewrapper.ts";
 import { GarbageCollector } from "./garbage-collector.ts";
 import { Scrubber, type ScrubProgress, type ScrubReport } from "./scrubber.ts";
 import type { DriveMonitor } from "./drive-monitor.ts";
@@ -42,6 +45,7 @@ export interface MaintenanceOptions {
 
 const EXPIRE_EVERY_MS = 3_600_000;
 const COMPACT_EVERY_MS = 60_000;
+const REWRAP_EVERY_MS = 600_000;
 const SCRUB_EVERY_MS = 7 * 86_400_000;
 /** The first scrub runs early and removes the leftovers of a crash. */
 const FIRST_SCRUB_AFTER_MS = 10 * 60_000;
@@ -74,6 +78,12 @@ export class Maintenance {
   readonly #compacting: Round<number>;
   readonly #scrubbing: Round<ScrubReport>;
   readonly #copying: Round<readonly string[]>;
+  readonly #rewrapping: Round<RewrapReport>;
+  readonly #rewriting: Round<HeadReport>;
+  readonly #rewrapper: KeyRewrapper;
+  readonly #hasKeys: boolean;
+  // Wrapping keys again and writing heads exclude each other: each reads what the other changes.
+  #keyWork: Promise<unknown> = Promise.resolve();
   readonly #timers: RepeatingTimer[] = [];
   readonly #firstRounds: NodeJS.Timeout[] = [];
   /** The times of the next rounds. */
@@ -101,11 +111,27 @@ export class Maintenance {
     this.#compacting = new Round((signal) => compactor.run(signal), clock);
     this.#scrubbing = new Round((signal) => this.#scrub(signal), clock);
     this.#copying = new Round((signal) => this.#copyIndex(signal), clock);
+    const { log, freeSpace } = options;
+    const copyIndex = (): Promise<readonly string[]> =>
+      existsSync(folders.indexCopy) ? this.copyIndex() : Promise.resolve([]);
+    const rewrapper = new KeyRewrapper({ environment, index, log, copyIndex });
+    const rewriter = new HeadRewriter({ environment, index, freeSpace });
+    this.#rewrapper = rewrapper;
+    this.#rewrapping = new Round((signal) => this.#alone(() => rewrapper.run(signal)), clock);
+    this.#rewriting = new Round((signal) => this.#alone(() => rewriter.run(signal)), clock);
+    this.#hasKeys = environment.keys?.rotation !== undefined;
+  }
+
+  #alone<Result>(work: () => Promise<Result>): Promise<Result> {
+    const run = this.#keyWork.then(work);
+    this.#keyWork = run.catch(() => undefined);
+    return run;
   }
 
   start(): void {
     this.#collector.start();
     const { indexCopyEveryMs } = this.#options;
+    if (this.#hasKeys) this.#repeat("rewrap", REWRAP_EVERY_MS, () => this.#rewrapWhenNeeded(), 0);
     this.#repeat("lifecycle", EXPIRE_EVERY_MS, () => this.expire());
     this.#repeat("transition", EXPIRE_EVERY_MS, () => this.transition());
     this.#repeat("compaction", COMPACT_EVERY_MS, () => this.compact());
@@ -142,9 +168,15 @@ export class Maintenance {
   async stop(): Promise<void> {
     for (const timeout of this.#firstRounds) clearTimeout(timeout);
     await Promise.all([
-      ...[this.#expiring, this.#moving, this.#compacting, this.#scrubbing, this.#copying].map(
-        (round) => round.stop(),
-      ),
+      ...[
+        this.#expiring,
+        this.#moving,
+        this.#compacting,
+        this.#scrubbing,
+        this.#copying,
+        this.#rewrapping,
+        this.#rewriting,
+      ].map((round) => round.stop()),
       ...this.#timers.map((timer) => timer.stop()),
       this.#collector.stop(),
     ]);
@@ -168,6 +200,25 @@ export class Maintenance {
   /** Moves live bodies out of the segment with the most garbage. Resolves to the number of bodies moved. */
   compact(): Promise<number> {
     return this.#compacting.run();
+  }
+
+  /** Wraps keys of blobs with the current versions of theirs, and forgets versions that nothing names. */
+  rewrap(): Promise<RewrapReport> {
+    return this.#rewrapping.run();
+  }
+
+  /** Writes the heads of records again that have a former key. */
+  rewriteHeads(): Promise<HeadReport> {
+    return this.#rewriting.run();
+  }
+
+  /** Rows that were wrapped again since the start, and those that could not be. */
+  get rewrapTotals(): Readonly<{ rewrapped: number; failed: number }> {
+    return this.#rewrapper.totals;
+  }
+
+  async #rewrapWhenNeeded(): Promise<void> {
+    if (this.#rewrapper.hasWork()) await this.rewrap();
   }
 
   /** Reads everything against its checksums and moves unreferenced files to quarantine. */
@@ -271,6 +322,12 @@ export class Maintenance {
       this.#describe("lifecycle", this.#expiring, (report) => ({ ...report }), buckets),
       this.#describe("transition", this.#moving, (report) => ({ ...report })),
       this.#describe("compaction", this.#compacting, (moved) => ({ moved })),
+      ...(this.#hasKeys
+        ? [
+            this.#describe("rewrap", this.#rewrapping, (report) => ({ ...report })),
+            this.#describe("rewrite_heads", this.#rewriting, (report) => ({ ...report })),
+          ]
+        : []),
       ...(this.#options.indexCopyEveryMs === 0
         ? []
         : [this.#describe("index_copy", this.#copying, ({ length }) => ({ damaged: length }))]),
@@ -304,6 +361,10 @@ export class Maintenance {
         return this.#compacting;
       case "index_copy":
         return this.#options.indexCopyEveryMs === 0 ? undefined : this.#copying;
+      case "rewrap":
+        return this.#hasKeys ? this.#rewrapping : undefined;
+      case "rewrite_heads":
+        return this.#hasKeys ? this.#rewriting : undefined;
       case "healing":
         return undefined;
       default:

@@ -24,6 +24,8 @@ const OTHER_FILES = [
   "config.json",
   "access/master.key",
   "access/directory.json",
+  // Behind all that its keys seal, so that it has them all.
+  "access/encryption-keys.json",
   "buckets.json",
   "events/dead.jsonl",
   "events/dead.jsonl.1",
@@ -49,6 +51,8 @@ export interface StoreSnapshotOptions {
   /** Path of the index that has every acknowledged commit. */
   index: string;
   freeSpace: FreeSpace;
+  /** Keeps all keys that the copy of the index may name, until the returned function is called. */
+  holdKeys: () => (() => void) | undefined;
   /** Limit of the index's log while it is copied. */
   logBytesMax: number;
   stopping: AbortSignal;
@@ -65,11 +69,13 @@ export async function takeStoreSnapshot(options: StoreSnapshotOptions): Promise<
   copies += 1;
   const copy = join(dirname(options.index), `index-backup-${copies}.sqlite`);
   const endLease = environment.bodies.leases.begin();
+  const endHold = options.holdKeys();
   let index: IndexConnection | undefined;
   const release = (): Promise<void> => {
     index?.close();
     removeCopy(copy);
     endLease();
+    endHold?.();
     return Promise.resolve();
   };
   try {

@@ -10,7 +10,7 @@ import { type AccessQuestion, Authorizer, type Caller } from "../../src/access/a
 import { TenantBudgets } from "../../src/access/budget.ts";
 import { Directory } from "../../src/access/directory.ts";
 import { compilePolicy } from "../../src/access/policy.ts";
-import { loadMasterKey, SecretBox } from "../../src/access/secret-box.ts";
+import { deriveBoxKey, loadMasterKey, SecretBox } from "../../src/access/secret-box.ts";
 import type { Bucket } from "../../src/model/bucket.ts";
 import type { BucketSettings } from "../../src/model/bucket-settings.ts";
 
@@ -30,6 +30,11 @@ function createBucket(settings: Partial<BucketSettings> = {}): Bucket {
     objectLockEnabled: false,
     settings,
   };
+}
+
+function createBox(keyPath: string): SecretBox {
+  const key = deriveBoxKey(loadMasterKey(keyPath));
+  return new SecretBox(() => [key]);
 }
 
 function createUser(...statements: object[]): Caller {
@@ -127,7 +132,7 @@ describe("users and keys", () => {
   const open = () =>
     new Directory({
       path,
-      box: new SecretBox(loadMasterKey(keyPath)),
+      box: createBox(keyPath),
       clock: createManualClock(5),
       rootKey: "root",
     });
@@ -189,7 +194,7 @@ describe("users and keys", () => {
   });
 
   test("a secret cannot be decrypted under the name of another key", () => {
-    const box = new SecretBox(loadMasterKey(keyPath));
+    const box = createBox(keyPath);
     assert.throws(() => box.open(box.seal("s", "a"), "b"));
   });
 });

@@ -30,7 +30,7 @@ function open(
   const damages: DirectoryDamage[] = [];
   const directory = new Directory({
     path: join(folder, MAIN),
-    box: new SecretBox(key),
+    box: new SecretBox(() => [key]),
     clock: createManualClock(5),
     rootKey: "root",
     onDamage: (damage) => damages.push(damage),

@@ -119,6 +119,7 @@ test("a store of format 1 opens, is intact, and is protected from its next write
   index.exec("drop table vectors; drop table tasks");
   index.exec("drop table jobs; drop table job_lines; drop table trigger_runs");
   index.exec("drop table facts; drop table remotes; drop table remote_blobs");
+  index.exec("drop index blobs_by_kek; drop index blobs_by_head");
   index.exec("drop table usage");
   index.exec("insert into meta select 'objects', count(*) from current");
   index.exec("pragma user_version = 1");

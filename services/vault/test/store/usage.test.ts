@@ -183,6 +183,7 @@ for (const format of [1, 2]) {
     index.exec("drop table vectors; drop table tasks");
     index.exec("drop table jobs; drop table job_lines; drop table trigger_runs");
     index.exec("drop table facts; drop table remotes; drop table remote_blobs");
+    index.exec("drop index blobs_by_kek; drop index blobs_by_head");
     index.exec("drop table usage");
     // The totals of earlier formats. The bytes are wrong: they must not be used.
     index.exec("insert into meta select 'objects', count(*) from current");

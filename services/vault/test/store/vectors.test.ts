@@ -64,6 +64,7 @@ test("an index of format 3 opens in constant time, and has no vectors", async (c
   index.exec("drop table vectors; drop table tasks");
   index.exec("drop table jobs; drop table job_lines; drop table trigger_runs");
   index.exec("drop table facts; drop table remotes; drop table remote_blobs");
+  index.exec("drop index blobs_by_kek; drop index blobs_by_head");
   index.exec("pragma user_version = 3");
   index.close();
   rmSync(`${path}.mark`);

@@ -48,8 +48,8 @@ export const cases = casesOf(
   [
     "refuses algorithms that it does not have",
     async ({ ask }) => {
-      const kms = toBody("<SSEAlgorithm>aws:kms</SSEAlgorithm>");
-      assertError(await ask("PUT", "?encryption", { body: kms }), 501, "NotImplemented");
+      const layered = toBody("<SSEAlgorithm>aws:kms:dsse</SSEAlgorithm>");
+      assertError(await ask("PUT", "?encryption", { body: layered }), 501, "NotImplemented");
       const other = toBody("<SSEAlgorithm>ROT13</SSEAlgorithm>");
       assert.equal((await ask("PUT", "?encryption", { body: other })).status, 400);
     },

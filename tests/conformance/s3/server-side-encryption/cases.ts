@@ -64,15 +64,7 @@ export const cases = casesOf(
     },
   ],
   [
-    "NotImplemented for a key management service: nothing is stored in the clear instead",
-    async ({ ask }) => {
-      const headers = { "x-amz-server-side-encryption": "aws:kms" };
-      assertError(await ask("PUT", "/key", { headers, body: "x" }), 501, "NotImplemented");
-      assert.equal((await ask("HEAD", "/key")).status, 404);
-    },
-  ],
-  [
-    "InvalidArgument for a key of such a service without the service",
+    "InvalidArgument for a named key without the algorithm",
     async ({ ask }) => {
       const headers = { "x-amz-server-side-encryption-aws-kms-key-id": "key-1" };
       assertError(await ask("PUT", "/key", { headers, body: "x" }), 400, "InvalidArgument");

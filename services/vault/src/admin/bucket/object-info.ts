@@ -31,7 +31,7 @@ export const objectInfo = z
         type: z.enum(["FULL_OBJECT", "COMPOSITE"]),
       })
       .nullable(),
-    encryption: z.enum(["SSE-S3", "SSE-C"]).nullable(),
+    encryption: z.enum(["SSE-S3", "SSE-KMS", "SSE-C"]).nullable(),
     parts: z.int().nullable().describe("Of a multipart upload."),
   })
   .meta({ id: "ObjectInfo" });

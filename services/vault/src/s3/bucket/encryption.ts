@@ -1,4 +1,5 @@
 // Default encryption of buckets.
+import { parseKeyReference } from "../../keys/key-name.ts";
 import { S3Error } from "../../model/s3-error.ts";
 import { answerXml } from "../answer.ts";
 import { receiveDocument } from "../payload.ts";
@@ -24,30 +25,33 @@ export const encryptionSetting = defineSetting<"encryption">({
       throw malformedXml("it must have exactly one rule");
     byDefault.allow("SSEAlgorithm", "KMSMasterKeyID");
     const algorithm = byDefault.getText("SSEAlgorithm");
-    if (algorithm.startsWith("aws:")) {
-      throw new S3Error(
-        "NotImplemented",
-        "Encryption with a key management service is not implemented.",
-      );
+    const keyId = byDefault.findText("KMSMasterKeyID")?.trim();
+    const bucketKeyEnabled = readSwitch(rules[0]!);
+    if (algorithm === "aws:kms") {
+      // As in the cloud, the key need not exist before the first object.
+      if (keyId !== undefined) parseKeyReference(keyId);
+      return { algorithm, ...(keyId === undefined ? {} : { keyId }), bucketKeyEnabled };
     }
+    if (algorithm === "aws:kms:dsse")
+      throw new S3Error("NotImplemented", "Encryption with aws:kms:dsse is not implemented.");
     if (algorithm !== "AES256") throw new S3Error("InvalidEncryptionAlgorithmError");
-    if (byDefault.findText("KMSMasterKeyID") !== undefined) {
+    if (keyId !== undefined) {
       throw new S3Error(
         "InvalidArgument",
         "a KMSMasterKeyID is not applicable if the default sse algorithm is not aws:kms",
       );
     }
-    const bucketKeyEnabled = readSwitch(rules[0]!);
     return { algorithm, bucketKeyEnabled };
   },
-  answer: ({ bucketKeyEnabled = false }) => {
-    const rule = wrap("ApplyServerSideEncryptionByDefault", tag("SSEAlgorithm", "AES256"));
+  answer: ({ algorithm, keyId, bucketKeyEnabled = false }) => {
+    const inDefault = tag("SSEAlgorithm", algorithm) + tag("KMSMasterKeyID", keyId);
+    const rule = wrap("ApplyServerSideEncryptionByDefault", inDefault);
     const inner = wrap("Rule", rule + tag("BucketKeyEnabled", bucketKeyEnabled));
     return answerXml(xmlDocument("ServerSideEncryptionConfiguration", inner));
   },
 });
 
-// It controls the use of KMS keys. Without KMS it has no effect, and is returned as it was put.
+// It saves requests to a key service in the cloud. Here it has no effect, and is returned as it was put.
 function readSwitch(rule: XmlElement): boolean {
   const text = rule.findText("BucketKeyEnabled")?.trim().toLowerCase() ?? "false";
   if (text !== "true" && text !== "false")

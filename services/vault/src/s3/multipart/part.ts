@@ -2,6 +2,7 @@
 import { S3Error } from "../../model/s3-error.ts";
 import type { CopyPartRequest, PutPartRequest } from "../../model/upload.ts";
 import { answerEmpty, answerXml, type Header } from "../answer.ts";
+import { checkKeyUse } from "../authorization.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
 import { readCopySource, toCopyError } from "../object/copy-source.ts";
 import { getEncryptionHeaders, readPartEncryption } from "../object/encryption.ts";
@@ -22,6 +23,7 @@ export const uploadPart: OperationHandler = async (context) => {
     digests: listDigests(plan),
     ...(plan.checksum === undefined ? {} : { checksum: plan.checksum.algorithm }),
     ...(encryption === undefined ? {} : { encryption }),
+    checkKey: checkKeyUse(context, "kms:GenerateDataKey"),
   };
   const upload = api.store.uploads.beginPart(put);
   await receiveUpload(request, plan, upload);
@@ -44,6 +46,7 @@ export const uploadPartCopy: OperationHandler = async (context) => {
     partNumber: readPartNumber(context),
     source: await readCopySource(context),
     ...(encryption === undefined ? {} : { encryption }),
+    checkKey: checkKeyUse(context, "kms:GenerateDataKey"),
   };
   const range = fields.get("x-amz-copy-source-range");
   if (range !== undefined) copy.range = readCopyRange(range);

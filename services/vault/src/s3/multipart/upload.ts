@@ -4,11 +4,12 @@ import type { ChecksumAlgorithm, ObjectChecksum } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
 import type { CompleteUploadRequest, CreateUploadRequest, Initiator } from "../../model/upload.ts";
 import { answerEmpty, answerXml, type Header } from "../answer.ts";
+import { checkKeyUse } from "../authorization.ts";
 import { getActor, type OperationContext, type OperationHandler } from "../context.ts";
 import { formatLocation, getVersionHeaders } from "../object/address.ts";
 import { readAttributes } from "../object/attributes-in.ts";
 import { readEtags, readWriteConditions } from "../object/conditions.ts";
-import { getEncryptionHeaders } from "../object/encryption.ts";
+import { getEncryptionHeaders, getNewEncryptionHeaders } from "../object/encryption.ts";
 import { findExpirationHeaders, getAbortHeaders } from "../object/object-headers.ts";
 import { receiveDocument } from "../payload.ts";
 import {
@@ -36,11 +37,14 @@ export const createMultipartUpload: OperationHandler = async (context) => {
     key: context.key,
     initiator: describeInitiator(context),
   };
+  // Its parts are put together at the end.
+  if (request.encryption?.type === "SSE-KMS")
+    checkKeyUse(context, "kms:Decrypt")(request.encryption.keyId);
   const checksum = readUploadChecksum(context);
   if (checksum !== undefined) request.checksum = checksum;
   const upload = await context.api.store.uploads.create(request);
   const headers: Header[] = [
-    ...getEncryptionHeaders(upload.encryption),
+    ...getNewEncryptionHeaders(upload.encryption),
     ...getAbortHeaders(context, upload),
   ];
   if (upload.checksum !== undefined && upload.checksum.isDefault !== true) {
@@ -128,7 +132,8 @@ export const completeMultipartUpload: OperationHandler = async (context) => {
   if (vector !== undefined) {
     request.vector = Buffer.from(readVectorField(vector)).toString("base64");
   }
-  const result = await api.store.uploads.complete(request);
+  const checkKey = checkKeyUse(context, "kms:Decrypt");
+  const result = await api.store.uploads.complete(request, checkKey);
   const { key, bucketName } = context;
   const inner =
     tag("Location", formatLocation(context)) +

@@ -79,7 +79,7 @@ export async function readAttributes(
   if (source !== undefined) attributes.source = source;
   const geo = readReplicaGeo(context);
   if (geo !== undefined) attributes.geo = geo;
-  const encryption = readEncryption(fields, bucket);
+  const encryption = readEncryption(context, fields, bucket);
   if (encryption !== undefined) attributes.encryption = encryption;
   return attributes;
 }

@@ -10,7 +10,7 @@ import { getVersionHeaders } from "./address.ts";
 import { readAttributes } from "./attributes-in.ts";
 import { readWriteConditions } from "./conditions.ts";
 import { readCopySource, toCopyError } from "./copy-source.ts";
-import { getEncryptionHeaders } from "./encryption.ts";
+import { getNewEncryptionHeaders } from "./encryption.ts";
 import { findExpirationHeaders } from "./object-headers.ts";
 
 export const copyObject: OperationHandler = async (context) => {
@@ -38,7 +38,7 @@ export const copyObject: OperationHandler = async (context) => {
   });
   const headers: Header[] = [
     ...getVersionHeaders(context, result.versionId),
-    ...getEncryptionHeaders(result.encryption),
+    ...getNewEncryptionHeaders(result.encryption),
     ...(await findExpirationHeaders(context, context.key, result.versionId)),
   ];
   if (api.store.buckets.require(source.bucket).versioning !== "Unset") {

@@ -2,7 +2,7 @@
 import type { CopyRequest } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
 import { StoreError } from "../../model/store-error.ts";
-import { hideMissing, requireSourceRead } from "../authorization.ts";
+import { checkKeyUse, hideMissing, requireSourceRead } from "../authorization.ts";
 import { type OperationContext, requireVersionId } from "../context.ts";
 import { parseCopySource } from "../wire/copy-source.ts";
 import { readConditions } from "./conditions.ts";
@@ -23,7 +23,8 @@ export async function readCopySource(context: OperationContext): Promise<CopyReq
   const bucket = api.store.buckets.require(bucketName);
   const action = versionId === undefined ? "s3:GetObject" : "s3:GetObjectVersion";
   await requireSourceRead(context, { action, bucket, bucketName, key, versionId });
-  const source: CopyRequest["source"] = { bucket: bucketName, key };
+  const checkKey = checkKeyUse(context, "kms:Decrypt");
+  const source: CopyRequest["source"] = { bucket: bucketName, key, checkKey };
   if (versionId !== undefined) source.versionId = versionId;
   const conditions = readConditions(fields, "copy");
   if (conditions !== undefined) source.conditions = conditions;

@@ -1,14 +1,21 @@
-// Headers of server-side encryption: SSE-S3, and SSE-C with the customer's key.
+// Headers of server-side encryption: SSE-S3, SSE-KMS with a named key, and SSE-C with the customer's key.
+// Source: "Using server-side encryption with AWS KMS keys (SSE-KMS)".
 import { createHash } from "node:crypto";
 import type { Bucket } from "../../model/bucket.ts";
 import type { EncryptionRequest, ObjectEncryption } from "../../model/object.ts";
+import { formatKeyArn } from "../../keys/key-name.ts";
 import { S3Error } from "../../model/s3-error.ts";
 import type { Header } from "../answer.ts";
+import { checkKeyUse } from "../authorization.ts";
+import type { OperationContext } from "../context.ts";
 import type { RequestFields } from "../wire/fields.ts";
 
 const SSE = "x-amz-server-side-encryption";
-const SSE_KEY_ID = "x-amz-server-side-encryption-aws-kms-key-id";
-const WRITE_FIELDS = [SSE, SSE_KEY_ID, `${SSE}-context`, `${SSE}-bucket-key-enabled`];
+const SSE_KEY_ID = `${SSE}-aws-kms-key-id`;
+const SSE_CONTEXT = `${SSE}-context`;
+const SSE_BUCKET_KEY = `${SSE}-bucket-key-enabled`;
+const WRITE_FIELDS = [SSE, SSE_KEY_ID, SSE_CONTEXT, SSE_BUCKET_KEY];
+const CONTEXT_CHARS_MAX = 8_192;
 const CUSTOMER = nameCustomerFields("x-amz-server-side-encryption-customer");
 const COPY_CUSTOMER = nameCustomerFields("x-amz-copy-source-server-side-encryption-customer");
 
@@ -16,19 +23,18 @@ function nameCustomerFields(prefix: string) {
   return { algorithm: `${prefix}-algorithm`, key: `${prefix}-key`, keyMd5: `${prefix}-key-md5` };
 }
 
-/** The encryption that a put requests, or the bucket's default. */
+/**
+ * The encryption that a request for a new object asks for, or the default of its bucket. Throws AccessDenied for keys that the
+ * caller may not use.
+ */
 export function readEncryption(
+  context: OperationContext,
   fields: RequestFields,
   bucket: Bucket,
 ): EncryptionRequest | undefined {
   const customer = readCustomerKey(fields);
   const algorithm = fields.get(SSE);
-  if (fields.has(SSE_KEY_ID) && algorithm?.startsWith("aws:") !== true) {
-    throw new S3Error(
-      "InvalidArgument",
-      "Server Side Encryption with AWS KMS managed key requires HTTP header x-amz-server-side-encryption : aws:kms",
-    );
-  }
+  refuseKeyFields(fields, algorithm);
   if (customer !== undefined) {
     if (algorithm !== undefined) {
       throw new S3Error(
@@ -38,16 +44,89 @@ export function readEncryption(
     }
     return { type: "SSE-C", key: customer };
   }
-  if (algorithm === undefined) {
-    return bucket.settings.encryption === undefined ? undefined : { type: "SSE-S3" };
+  const request =
+    algorithm === undefined
+      ? context.api.store.keys.chooseDefault(bucket.settings.encryption)
+      : readAlgorithm(context, fields, algorithm, bucket);
+  if (request?.type !== "SSE-KMS") return request;
+  checkKeyUse(context, "kms:GenerateDataKey")(request.keyId);
+  const bucketKey = readSwitch(fields);
+  if (bucketKey === undefined) return request;
+  const { bucketKey: _, ...rest } = request;
+  return bucketKey ? { ...rest, bucketKey } : rest;
+}
+
+// Fields of a named key without the algorithm would be ignored.
+function refuseKeyFields(fields: RequestFields, algorithm: string | undefined): void {
+  if (algorithm?.startsWith("aws:") === true) return;
+  if (!fields.has(SSE_KEY_ID) && !fields.has(SSE_CONTEXT)) return;
+  throw new S3Error(
+    "InvalidArgument",
+    "Server Side Encryption with AWS KMS managed key requires HTTP header x-amz-server-side-encryption : aws:kms",
+  );
+}
+
+function readAlgorithm(
+  { api }: OperationContext,
+  fields: RequestFields,
+  algorithm: string,
+  { settings }: Bucket,
+): EncryptionRequest {
+  switch (algorithm) {
+    case "AES256":
+      return { type: "SSE-S3" };
+    case "aws:kms": {
+      const keyId = api.store.keys.requireKey(fields.getFilled(SSE_KEY_ID));
+      const context = readContext(fields.get(SSE_CONTEXT));
+      return {
+        type: "SSE-KMS",
+        keyId,
+        ...(context === undefined ? {} : { context }),
+        ...(settings.encryption?.bucketKeyEnabled === true ? { bucketKey: true } : {}),
+      };
+    }
+    case "aws:kms:dsse":
+    case "aws:fsx":
+      throw new S3Error("NotImplemented", `Encryption with ${algorithm} is not implemented.`);
+    default:
+      throw new S3Error("InvalidEncryptionAlgorithmError");
   }
-  if (algorithm === "AES256") return { type: "SSE-S3" };
-  if (algorithm.startsWith("aws:"))
-    throw new S3Error(
-      "NotImplemented",
-      "Encryption with a key management service is not implemented.",
+}
+
+// In canonical form: it is authenticated, and compared by copies.
+function readContext(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  const refuse = (): S3Error =>
+    new S3Error(
+      "InvalidArgument",
+      "The header 'x-amz-server-side-encryption-context' shall be Base64-encoded UTF-8 string holding JSON which represents a string-string map",
     );
-  throw new S3Error("InvalidEncryptionAlgorithmError");
+  if (text.length > CONTEXT_CHARS_MAX || !/^[A-Za-z0-9+/]+={0,2}$/.test(text)) throw refuse();
+  let value: unknown;
+  try {
+    value = JSON.parse(
+      new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(text, "base64")),
+    );
+  } catch {
+    throw refuse();
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw refuse();
+  const entries = Object.entries(value);
+  if (entries.some(([, one]) => typeof one !== "string")) throw refuse();
+  const sorted = entries.toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return sorted.length === 0 ? undefined : JSON.stringify(Object.fromEntries(sorted));
+}
+
+function readSwitch(fields: RequestFields): boolean | undefined {
+  const text = fields.get(SSE_BUCKET_KEY)?.toLowerCase();
+  if (text === undefined || text === "true" || text === "false") return text && text === "true";
+  throw new S3Error("InvalidArgument", {
+    message: "The value of x-amz-server-side-encryption-bucket-key-enabled must be true or false.",
+    elements: [
+      ["ArgumentName", SSE_BUCKET_KEY],
+      ["ArgumentValue", text.slice(0, 64)],
+    ],
+  });
 }
 
 /** Reads have no encryption headers: throws InvalidArgument for headers of writes. */
@@ -111,10 +190,30 @@ export function readPartEncryption(
 
 /** The encryption headers of an answer. */
 export function getEncryptionHeaders(encryption: ObjectEncryption | undefined): Header[] {
-  if (encryption === undefined) return [];
-  if (encryption.type === "SSE-S3") return [[SSE, "AES256"]];
-  return [
-    ["x-amz-server-side-encryption-customer-algorithm", "AES256"],
-    ["x-amz-server-side-encryption-customer-key-MD5", encryption.keyMd5],
-  ];
+  switch (encryption?.type) {
+    case undefined:
+      return [];
+    case "SSE-S3":
+      return [[SSE, "AES256"]];
+    case "SSE-KMS":
+      return [
+        [SSE, "aws:kms"],
+        [SSE_KEY_ID, formatKeyArn(encryption.keyId)],
+        ...(encryption.bucketKey === true ? [[SSE_BUCKET_KEY, "true"] as const] : []),
+      ];
+    case "SSE-C":
+      return [
+        ["x-amz-server-side-encryption-customer-algorithm", "AES256"],
+        ["x-amz-server-side-encryption-customer-key-MD5", encryption.keyMd5],
+      ];
+    default:
+      return encryption satisfies never;
+  }
+}
+
+/** The encryption headers of the answer to a write of a whole object, which shows the encryption context. */
+export function getNewEncryptionHeaders(encryption: ObjectEncryption | undefined): Header[] {
+  const headers = getEncryptionHeaders(encryption);
+  if (encryption?.type !== "SSE-KMS" || encryption.context === undefined) return headers;
+  return [...headers, [SSE_CONTEXT, Buffer.from(encryption.context).toString("base64")]];
 }

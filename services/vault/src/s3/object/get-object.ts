@@ -3,7 +3,7 @@ import type { GetRequest, HeadResult } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
 import { StoreError } from "../../model/store-error.ts";
 import { type Header, type S3Answer, toS3Error } from "../answer.ts";
-import { hideMissing } from "../authorization.ts";
+import { checkKeyUse, hideMissing } from "../authorization.ts";
 import { getBucket, type OperationContext, type OperationHandler } from "../context.ts";
 import { getAddress } from "./address.ts";
 import { readConditions, readEtags, readInteger, readRange } from "./conditions.ts";
@@ -20,6 +20,7 @@ export const getObject: OperationHandler = async (context) => {
     const request = await readGetRequest(context);
     const window = context.request.openWindow();
     if (window !== undefined) request.window = window;
+    request.checkKey = checkKeyUse(context, "kms:Decrypt");
     const found = await context.api.store.objects.get(request);
     const { body, contentLength } = found;
     return { ...describe(context, found, request), object: body, contentLength };

@@ -8,7 +8,7 @@ import { CHECKSUM_ALGORITHMS } from "../wire/checksum.ts";
 import { tag, wrap, xmlDocument } from "../wire/xml.ts";
 import { getAddress, getVersionHeaders } from "./address.ts";
 import { readInteger } from "./conditions.ts";
-import { readCustomerKey } from "./encryption.ts";
+import { getEncryptionHeaders, readCustomerKey } from "./encryption.ts";
 
 const NAMES: ReadonlySet<string> = new Set([
   "ETag",
@@ -48,6 +48,7 @@ export const getObjectAttributes: OperationHandler = async (context) => {
   return answerXml(xmlDocument("GetObjectAttributesResponse", inner), [
     ["Last-Modified", new Date(object.modifiedMs).toUTCString()],
     ...getVersionHeaders(context, object.versionId),
+    ...getEncryptionHeaders(object.encryption),
   ]);
 };
 

@@ -7,7 +7,7 @@ import { listDigests, planPayload, receiveUpload } from "../payload.ts";
 import { getVersionHeaders } from "./address.ts";
 import { readAttributes } from "./attributes-in.ts";
 import { readWriteConditions } from "./conditions.ts";
-import { getEncryptionHeaders } from "./encryption.ts";
+import { getNewEncryptionHeaders } from "./encryption.ts";
 import { getChecksumHeaders, getExpirationHeaders } from "./object-headers.ts";
 
 export const putObject: OperationHandler = async (context) => {
@@ -47,6 +47,6 @@ export function getPutHeaders(context: OperationContext, result: PutResult): Hea
     ["ETag", `"${result.etag}"`],
     ...getVersionHeaders(context, result.versionId),
     ...getChecksumHeaders(result.checksum),
-    ...getEncryptionHeaders(result.encryption),
+    ...getNewEncryptionHeaders(result.encryption),
   ];
 }

@@ -12,7 +12,7 @@ import {
 import type { SelectRequest } from "../../select/request.ts";
 import type { Answer, QuestionSource } from "../../select/select-pool.ts";
 import { type S3Answer, toS3Error } from "../answer.ts";
-import { hideMissing } from "../authorization.ts";
+import { checkKeyUse, hideMissing } from "../authorization.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
 import { getAddress } from "./address.ts";
@@ -63,7 +63,8 @@ async function openSource(context: OperationContext): Promise<QuestionSource> {
   const { objects } = context.api.store;
   const address = getAddress(context);
   const customerKey = readCustomerKey(context.fields);
-  const key = customerKey === undefined ? {} : { customerKey };
+  const checkKey = checkKeyUse(context, "kms:Decrypt");
+  const key = customerKey === undefined ? { checkKey } : { customerKey, checkKey };
   try {
     const { object } = await objects.head({ ...address, ...key });
     const { versionId, sizeBytes, etag } = object;

@@ -14,7 +14,7 @@ import type {
 import { S3Error } from "../../model/s3-error.ts";
 import type { PutCause } from "../../store/object-service.ts";
 import type { S3Answer } from "../answer.ts";
-import { hideMissing, requirePermission } from "../authorization.ts";
+import { checkKeyUse, hideMissing, requirePermission } from "../authorization.ts";
 import { getActor, getOwner, type OperationContext, type OperationHandler } from "../context.ts";
 import { answerJson } from "../json-document.ts";
 import { receiveDocument } from "../payload.ts";
@@ -197,6 +197,7 @@ async function openSource(context: OperationContext): Promise<OpenObject> {
   if (conditions !== undefined) request.conditions = conditions;
   const customerKey = readCustomerKey(fields);
   if (customerKey !== undefined) request.customerKey = customerKey;
+  request.checkKey = checkKeyUse(context, "kms:Decrypt");
   try {
     const found = await api.store.objects.get(request);
     return found;
@@ -214,8 +215,9 @@ function chooseEncryption(
   if (encryption?.type === "SSE-C") {
     return { type: "SSE-C", key: readCustomerKey(context.fields)! };
   }
-  const hasDefault = target.settings.encryption !== undefined;
-  return encryption !== undefined || hasDefault ? { type: "SSE-S3" } : undefined;
+  const chosen = context.api.store.keys.chooseDefault(target.settings.encryption) ?? encryption;
+  if (chosen?.type === "SSE-KMS") checkKeyUse(context, "kms:GenerateDataKey")(chosen.keyId);
+  return chosen;
 }
 
 async function answerOutput(

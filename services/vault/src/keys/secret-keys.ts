@@ -1,0 +1,157 @@
+// Named keys in a secret service (KV v2): read at the start and in intervals, cached in memory.
+import type { Logger } from "@platform/kernel/log";
+import { type SecretService, SecretServiceError } from "@platform/kernel/secret-service";
+import type { Clock } from "@platform/kernel/time";
+import { StoreError } from "../model/store-error.ts";
+import { readSecretKey } from "./master-key.ts";
+import {
+  digestKey,
+  type KeyVersion,
+  matchesDigest,
+  type NamedKeyRecord,
+} from "./sealed-content.ts";
+
+/** Options of {@link SecretKeys}. */
+export interface SecretKeysOptions {
+  service: SecretService;
+  mount: string;
+  /** Folder of the keys; their names follow. */
+  path: string;
+  /** Time for which a key serves after it was read last. */
+  cacheMs: number;
+  clock: Clock;
+  log: Logger;
+}
+
+interface CachedKey {
+  key: Buffer;
+  readMs: number;
+}
+
+/** The keys, by the ids of their versions. */
+export class SecretKeys {
+  readonly #options: SecretKeysOptions;
+  readonly #cached = new Map<string, CachedKey>();
+  #renewAtMs: number | undefined = 0;
+  /** The reason why a key could not be read; undefined if all could. */
+  fault: string | undefined;
+
+  constructor(options: SecretKeysOptions) {
+    this.#options = options;
+  }
+
+  /** The key of a version. Throws `ServiceUnavailable` if it was never read, or too long ago. */
+  require(id: string): Buffer {
+    const found = this.#cached.get(id);
+    const { clock, cacheMs } = this.#options;
+    if (found !== undefined && clock.monotonicMs() - found.readMs <= cacheMs) return found.key;
+    throw new StoreError(
+      "ServiceUnavailable",
+      "The key of this object is in a secret service, which cannot be reached. Try again.",
+    );
+  }
+
+  /** True if a version can be used now. */
+  isThere(id: string): boolean {
+    try {
+      return this.require(id).length > 0;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Reads the present version of a key. Throws a StoreError for a missing or invalid one. */
+  async read(name: string, version: Pick<KeyVersion, "id" | "createdMs">): Promise<KeyVersion> {
+    const { mount, path } = this.#options;
+    const place = `${mount}/${path}/${name}`;
+    const found = await this.#send(name);
+    if (found === undefined)
+      throw new StoreError("InvalidRequest", `The secret ${place} does not exist.`);
+    const key = this.#parse(found.data, place);
+    this.#keep(version.id, key);
+    return { ...version, secret: { version: found.version, check: digestKey(key) } };
+  }
+
+  /** Reads all versions again. Those that cannot be read serve until the end of their time. */
+  async load(keys: readonly NamedKeyRecord[]): Promise<void> {
+    const ids = new Set<string>();
+    let fault: string | undefined;
+    for (const { name, source, versions } of keys) {
+      if (source !== "secret_service") continue;
+      for (const version of versions) {
+        ids.add(version.id);
+        const reason = await this.#loadVersion(name, version);
+        fault ??= reason;
+      }
+    }
+    for (const id of this.#cached.keys()) if (!ids.has(id)) this.#cached.delete(id);
+    if (ids.size > 0 && fault === undefined) fault = await this.#renewToken();
+    this.#note(fault);
+  }
+
+  async #loadVersion(name: string, { id, secret }: KeyVersion): Promise<string | undefined> {
+    const { mount, path } = this.#options;
+    const place = `${mount}/${path}/${name}`;
+    if (secret === undefined) return undefined;
+    try {
+      const found = await this.#send(name, secret.version);
+      if (found === undefined) return `version ${secret.version} of ${place} does not exist`;
+      if (found.version !== secret.version)
+        return `${place} was read in version ${found.version} instead of ${secret.version}`;
+      const key = this.#parse(found.data, place);
+      if (!matchesDigest(key, secret.check))
+        return `version ${secret.version} of ${place} is another key than before`;
+      this.#keep(id, key);
+      return undefined;
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  async #send(name: string, version?: number) {
+    const { service, mount, path } = this.#options;
+    try {
+      return await service.read(mount, `${path}/${name}`, version);
+    } catch (error) {
+      if (!(error instanceof SecretServiceError)) throw error;
+      const text = `The secret service cannot be used: ${error.message}`;
+      throw new StoreError("ServiceUnavailable", text, {}, { cause: error });
+    }
+  }
+
+  #parse(data: Readonly<Record<string, string>>, place: string): Buffer {
+    try {
+      return readSecretKey(data, place);
+    } catch (error) {
+      throw new StoreError("InvalidRequest", (error as Error).message);
+    }
+  }
+
+  #keep(id: string, key: Buffer): void {
+    this.#cached.set(id, { key, readMs: this.#options.clock.monotonicMs() });
+  }
+
+  // A token with an end is renewed after half of its life.
+  async #renewToken(): Promise<string | undefined> {
+    const { service, clock } = this.#options;
+    const now = clock.monotonicMs();
+    if (this.#renewAtMs === undefined || now < this.#renewAtMs) return undefined;
+    try {
+      if (this.#renewAtMs > 0) await service.renewToken();
+      const { isRenewable, ttlSeconds } = await service.readToken();
+      this.#renewAtMs = isRenewable && ttlSeconds > 0 ? now + ttlSeconds * 500 : undefined;
+      return undefined;
+    } catch (error) {
+      return `the token cannot be renewed: ${(error as Error).message}`;
+    }
+  }
+
+  #note(fault: string | undefined): void {
+    const { log } = this.#options;
+    if (fault !== undefined && fault !== this.fault)
+      log.warn("keys of the secret service cannot be read", { reason: fault });
+    if (fault === undefined && this.fault !== undefined)
+      log.info("keys of the secret service were read again");
+    this.fault = fault;
+  }
+}

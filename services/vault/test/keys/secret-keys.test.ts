@@ -1,0 +1,147 @@
+// Named keys in a secret service that answers, refuses, is slow, sealed, or lies.
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { createLogger } from "@platform/kernel/log";
+import { SecretService } from "@platform/kernel/secret-service";
+import { createManualClock } from "@platform/kernel/time";
+import { startSecretService } from "@platform/testing/secret-service";
+import { SecretKeys } from "../../src/keys/secret-keys.ts";
+import { defer, makeFolder, makeStore, put, read } from "../store/fixture.ts";
+import { makeSecret, openRing } from "./rig.ts";
+
+const DAY_MS = 86_400_000;
+const log = createLogger({ service: "vault", level: "error", write: () => undefined });
+
+async function openService(context: TestContext) {
+  const service = await startSecretService("token");
+  defer(context, () => service.close());
+  const folder = makeFolder(context);
+  const clock = createManualClock();
+  const open = async () => {
+    const client = new SecretService({ url: service.url, token: () => "token", timeoutMs: 300 });
+    const options = { service: client, mount: "secret", path: "keys", cacheMs: DAY_MS, clock, log };
+    const secrets = new SecretKeys(options);
+    return { ring: await openRing(folder, { secrets, clock }), secrets };
+  };
+  return { service, folder, clock, open };
+}
+
+const source = "secret_service" as const;
+
+test("a key in the service encrypts, survives restarts, and rotates to the service's next version", async (context) => {
+  const { service, folder, open } = await openService(context);
+  service.write("keys/one", { key: makeSecret() });
+  const { ring } = await open();
+  const { id } = await ring.create({ name: "one", description: "", source });
+  const store = await makeStore(context, { dataDir: folder, keys: ring });
+  await put(store, "key", "text", { encryption: { type: "SSE-KMS", keyId: id } });
+  await assert.rejects(ring.rotateNamed(id), /no newer version/);
+  service.write("keys/one", { key: makeSecret() });
+  await ring.rotateNamed(id);
+  // The former version is read by its number.
+  assert.equal((await read(store, "key")).toString(), "text");
+  assert.equal((await store.maintenance.rewrap()).rewrapped, 1);
+  assert.equal((await store.maintenance.rewrap()).retired, 0);
+  assert.deepEqual(ring.rotation.listFormer(), []);
+  await store.close();
+  const again = await makeStore(context, { dataDir: folder, keys: (await open()).ring });
+  assert.equal((await read(again, "key")).toString(), "text");
+});
+
+test("while the service is away, cached keys serve for their time, then objects are answered with 503", async (context) => {
+  const { service, folder, clock, open } = await openService(context);
+  service.write("keys/one", { key: makeSecret() });
+  const { ring, secrets } = await open();
+  const { id } = await ring.create({ name: "one", description: "", source });
+  const store = await makeStore(context, { dataDir: folder, keys: ring });
+  const encryption = { type: "SSE-KMS", keyId: id } as const;
+  await put(store, "key", "text", { encryption });
+  await put(store, "plain", "text");
+  service.fail({ status: 503, body: '{"errors":["Vault is sealed"]}' });
+  clock.advance(DAY_MS);
+  await ring.refresh();
+  assert.match(secrets.fault ?? "", /503/);
+  assert.equal((await read(store, "key")).toString(), "text");
+  clock.advance(1);
+  await assert.rejects(read(store, "key"), { code: "ServiceUnavailable" });
+  await assert.rejects(put(store, "new", "x", { encryption }), { code: "ServiceUnavailable" });
+  assert.equal((await read(store, "plain")).toString(), "text");
+  assert.equal((await store.objects.head({ bucket: "bucket", key: "key" })).contentLength, 4);
+  service.fail(undefined);
+  await ring.refresh();
+  assert.equal(secrets.fault, undefined);
+  assert.equal((await read(store, "key")).toString(), "text");
+});
+
+test("a service that refuses the token, is slow, lies or answers nonsense changes nothing, and is named", async (context) => {
+  const { service, folder, open } = await openService(context);
+  service.write("keys/one", { key: makeSecret() });
+  const { ring, secrets } = await open();
+  const { id } = await ring.create({ name: "one", description: "", source });
+  const store = await makeStore(context, { dataDir: folder, keys: ring });
+  await put(store, "key", "text", { encryption: { type: "SSE-KMS", keyId: id } });
+  const metadata = { version: 1 };
+  const faults: [string, { status: number; body: string }, RegExp][] = [
+    ["403 after its token was rotated", { status: 403, body: "{}" }, /token is refused/],
+    ["no JSON", { status: 200, body: "<html>" }, /not JSON/],
+    ["another form", { status: 200, body: "[]" }, /KV v2/],
+    [
+      "another version",
+      {
+        status: 200,
+        body: JSON.stringify({ data: { data: { key: makeSecret() }, metadata: { version: 2 } } }),
+      },
+      /version 2 instead of 1/,
+    ],
+    [
+      "another key",
+      { status: 200, body: JSON.stringify({ data: { data: { key: makeSecret() }, metadata } }) },
+      /another key than before/,
+    ],
+    [
+      "an empty key",
+      { status: 200, body: JSON.stringify({ data: { data: { key: "" }, metadata } }) },
+      /32 bytes/,
+    ],
+    ["too much", { status: 200, body: "x".repeat(3 * 1024 ** 2) }, /exceeds/],
+    ["gone", { status: 404, body: "{}" }, /does not exist/],
+  ];
+  for (const [name, answer, reason] of faults) {
+    service.fail(answer);
+    await ring.refresh();
+    assert.match(secrets.fault ?? "", reason, name);
+    assert.equal((await read(store, "key")).toString(), "text", name);
+    const created = ring.create({ name: "two", description: "", source });
+    if (name !== "another version" && name !== "another key")
+      await assert.rejects(created, { name: "StoreError" }, name);
+    else await created.then((key) => ring.planDeletion(key.id, 7)).catch(() => undefined);
+  }
+  service.fail(undefined);
+  service.delay(600);
+  await ring.refresh();
+  assert.notEqual(secrets.fault, undefined);
+  assert.equal((await read(store, "key")).toString(), "text");
+});
+
+test("a start without the service knows its keys as unavailable, and has them when it is back", async (context) => {
+  const { service, folder, open } = await openService(context);
+  service.write("keys/one", { key: makeSecret() });
+  const first = await open();
+  const { id } = await first.ring.create({ name: "one", description: "", source });
+  const store = await makeStore(context, { dataDir: folder, keys: first.ring });
+  await put(store, "key", "text", { encryption: { type: "SSE-KMS", keyId: id } });
+  await store.close();
+  service.fail({ status: 503, body: "" });
+  const { ring, secrets } = await open();
+  const again = await makeStore(context, { dataDir: folder, keys: ring });
+  const [kek] = again.keys.listUsed();
+  assert.deepEqual(
+    [ring.has(kek!), ring.isLocal(kek!), secrets.isThere(kek!)],
+    [true, false, false],
+  );
+  assert.deepEqual(again.keys.findBuckets([kek!]), ["bucket"]);
+  await assert.rejects(read(again, "key"), { code: "ServiceUnavailable" });
+  service.fail(undefined);
+  await ring.refresh();
+  assert.equal((await read(again, "key")).toString(), "text");
+});
