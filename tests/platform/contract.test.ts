@@ -237,6 +237,13 @@ async function createMessagingExamples(): Promise<Record<string, Example>> {
   };
 }
 
+async function addRemoteAndKey(): Promise<void> {
+  const remote = { name: "far", endpoint: "http://127.0.0.1:9", access_key: "a", secret_key: "s" };
+  const json = { "content-type": "application/json" };
+  await platform.storage("POST", "/admin/remotes", JSON.stringify(remote), json);
+  await platform.storage("POST", "/admin/encryption-keys", JSON.stringify({ name: "one" }), json);
+}
+
 async function createStorageExamples(): Promise<Record<string, Example>> {
   await post("vault", "/buckets", { name: "locked", object_lock: true });
   await platform.storage("PUT", `/${BUCKET}/${OBJECT}`, "hello");
@@ -269,10 +276,7 @@ async function createStorageExamples(): Promise<Record<string, Example>> {
   await platform.storage("PUT", "/admin/modules/empty", EMPTY_MODULE, {
     "content-type": "application/wasm",
   });
-  const remote = { name: "far", endpoint: "http://127.0.0.1:9", access_key: "a", secret_key: "s" };
-  const json = { "content-type": "application/json" };
-  await platform.storage("POST", "/admin/remotes", JSON.stringify(remote), json);
-  await platform.storage("POST", "/admin/encryption-keys", JSON.stringify({ name: "one" }), json);
+  await addRemoteAndKey();
   const ofJob = { params: { id: await startJob() } };
   await backUp();
   const ofBucket = { params: { bucket: BUCKET, key: OBJECT, upload: upload.upload_id } };
