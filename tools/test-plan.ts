@@ -105,6 +105,7 @@ export const longForms: readonly TestPlan[] = [
   longForm("packages/kernel/test/backup/repository.test.ts", { REPOSITORY_FLIPS: "60" }),
   longForm("services/vault/test/guest/triggers.test.ts", { VAULT_TRIGGER_KILLS: "50" }),
   longForm("services/vault/test/job/job-crash.test.ts", { VAULT_JOB_KILLS: "50" }),
+  longForm("services/vault/test/keys/rotation-kill.test.ts", { VAULT_KEY_KILLS: "50" }),
   longForm("services/vault/test/backup/backup-crash.test.ts", { VAULT_BACKUP_KILLS: "50" }),
   longForm("services/vault/test/crash/fault-matrix.test.ts", { VAULT_FAULT_MATRIX: "all" }),
   longForm("services/vault/test/crash/crash-states.test.ts", { VAULT_CRASH_STATES: "500" }),

@@ -150,6 +150,31 @@ test("a damaged copy of the file is replaced from the other; with both damaged t
   assert.equal(readFileSync(main, "utf8"), "{}");
 });
 
+test("keys of a backup open with its own master key, and named ones are added when they are needed", async (context) => {
+  const [theirs, ours] = [makeFolder(context), makeFolder(context)];
+  const saved = await openRing(theirs);
+  const { id } = await saved.create({ name: "one", description: "", source: "local" });
+  const unused = await saved.create({ name: "two", description: "", source: "local" });
+  saved.rotateStorage();
+  const [former] = saved.rotation.listFormer();
+  const ring = await openRing(ours);
+  await ring.create({ name: "one", description: "", source: "local" });
+  const file = readFileSync(locate(theirs, "encryption-keys.json"));
+  const master = readFileSync(locate(theirs, "master.key"));
+  const keys = await ring.openSaved(master, file);
+  assert.deepEqual(keys.find(former!), saved.find(former!));
+  assert.equal(ring.rotation.currentOf(id), undefined);
+  const kek = saved.named.current(id);
+  assert.deepEqual(keys.find(kek.id), kek.key);
+  assert.deepEqual(ring.named.current(id), kek);
+  assert.equal(ring.get(id)!.name, `one-${id.slice(0, 8)}`);
+  assert.equal(ring.get(unused.id), undefined);
+  const without = await ring.openSaved(undefined, file);
+  assert.equal(without.find(former!), undefined);
+  const earlier = await ring.openSaved(master, undefined);
+  assert.deepEqual(earlier.find(former!), saved.find(former!));
+});
+
 test("without the master key, a store with a file of keys is not opened with a new one", async (context) => {
   const folder = makeFolder(context);
   await openRing(folder);
