@@ -160,6 +160,22 @@ test("encryption keys: a named key, a default, a disabled key, rotations", { ski
   assert.equal(out.match(/"state":"enabled"/g)?.length, 4, out);
 });
 
+test("a second copy: replication, a repository in a remote, and federation", { skip }, async () => {
+  await using second = await StagedVault.start({ folder: join(folder, "second") });
+  const { accessKey, secretKey } = vaultRoot;
+  const variables = `export SECOND_URL=${second.url} SECOND_KEY=${accessKey} SECOND_SECRET=${secretKey}\n`;
+  const script = variables + readCommands("second-copy.md").join("\n");
+  const out = await typeCommands(script, { folder, ports });
+  assert.match(out, /"COMPLETED"/);
+  assert.match(out, /"REPLICA",\s+"[A-Za-z0-9_-]{32}"/);
+  assert.match(out, /"id":"all",.*"pending":0,"failed":0/);
+  assert.match(out, /"items":\[\{"id":"\d{8}T\d{9}Z-/);
+  assert.match(out, / far-attic$/m);
+  assert.match(out, /^dear$/m);
+  assert.ok(!out.includes(secretKey), out);
+  assert.ok(!out.includes('"code"'), out);
+});
+
 test("jobs: a copy, and a bucket as it was", { skip }, async () => {
   const out = await type("jobs.md");
   assert.match(out, /"state": "completed"/);

@@ -61,7 +61,8 @@ export const BODY_FIELDS: Readonly<Record<string, BodyFields>> = {
       subscriptions[].filter.prefix subscriptions[].filter.suffix subscriptions[].id
       filter.created_after filter.created_before
       filter.storage_class filter.tags.* keys[] manifest.bucket manifest.key modules[] point prefix
-      region snapshot report.bucket report.prefix rule tags.* target_bucket target_prefix
+      region remote repository.bucket repository.prefix repository.remote
+      snapshot report.bucket report.prefix rule tags.* target_bucket target_prefix
       subscriptions[].stomp.destination subscriptions[].stomp.password subscriptions[].stomp.user
       tags[].key tags[].value token until user username version
     `),

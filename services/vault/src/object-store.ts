@@ -28,6 +28,7 @@ import { MultipartService } from "./store/multipart-service.ts";
 import { ObjectService, type ServiceEnvironment } from "./store/object-service.ts";
 import { StoredOutbox } from "./store/outbox.ts";
 import type { RemoteService } from "./store/remote-service.ts";
+import { FederationService } from "./store/federation-service.ts";
 import { ReplicationService } from "./store/replication-service.ts";
 import type { TierService } from "./store/tier-service.ts";
 import type { Sweeps } from "./upkeep/sweeps.ts";
@@ -105,6 +106,7 @@ export class Store {
   readonly keys: KeyService;
   readonly remotes: RemoteService;
   readonly replication: ReplicationService;
+  readonly federation: FederationService;
   readonly tiers: TierService;
   readonly sweeps: Sweeps;
   readonly #env: ServiceEnvironment;
@@ -146,6 +148,9 @@ export class Store {
     this.keys = new KeyService(environment, index);
     this.tasks = new TaskQueue({ ...environment, index, log: maintenance.log });
     this.remotes = parts.remotes;
+    const { writer, now, takeVersionId: takeId } = environment;
+    const { remotes } = this;
+    this.federation = new FederationService({ index, writer, remotes, now, takeId });
     this.replication = new ReplicationService(environment, this.objects, index);
     this.tiers = parts.tiers;
     this.sweeps = parts.sweeps;

@@ -2,7 +2,7 @@
 import type { Operation, Service } from "@platform/chassis";
 import { declareScopes } from "@platform/kernel/identity";
 import { PlatformError, getProblemHeaders, toProblem } from "@platform/kernel/errors";
-import { type Api, type ApiRoute, defineRoute, NO_BODY } from "@platform/kernel/http";
+import { type Api, type ApiRoute, defineRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import { STORAGE_SCOPES } from "../access/authorizer.ts";
 import type { Directory } from "../access/directory.ts";
@@ -35,6 +35,7 @@ import { createBackupRoutes } from "./backup-routes.ts";
 import { createBatchJobRoutes } from "./batch-job-routes.ts";
 import type { ModuleRegistry } from "../guest/module-registry.ts";
 import { createModuleRoutes } from "./module-routes.ts";
+import { createFederationRoutes } from "./federation-routes.ts";
 import { createRemoteRoutes } from "./remote-routes.ts";
 import { createTaskRoutes } from "./task-routes.ts";
 import { ADMIN_SCOPE, requireAdmin } from "./storage-callers.ts";
@@ -64,11 +65,6 @@ export interface AdminOptions {
   inner: InnerOperations;
   startedMs: number;
 }
-
-const NOT_YET: readonly (readonly ["GET" | "POST", string, string])[] = [
-  ["POST", "/admin/federation", "Add a federation rule"],
-  ["GET", "/admin/federation", "List federation rules"],
-];
 
 /** Creates the API. Its fetch verifies signatures before any other check. */
 export function createAdminApi(options: AdminOptions): Omit<Api, "intercept"> {
@@ -109,6 +105,7 @@ function createAdminRoutes(options: AdminOptions): ApiRoute[] {
     ...createTaskRoutes(api.store),
     ...createRemoteRoutes(api.store),
     ...createKeyRingRoutes({ store: api.store, ring: options.ring, secrets: options.secrets }),
+    ...createFederationRoutes(api.store),
     ...createModuleRoutes(options.modules),
     ...createBackupRoutes({
       store: api.store,
@@ -120,7 +117,6 @@ function createAdminRoutes(options: AdminOptions): ApiRoute[] {
     ...createUserRoutes(directory),
     ...createRoleRoutes(directory),
     ...createKeyRoutes(directory),
-    ...NOT_YET.map(createMissingRoute),
   ];
 }
 
@@ -187,21 +183,5 @@ function createHealthRoute({ api, service: { clock }, startedMs }: AdminOptions)
       bucket_count: api.store.buckets.list().length,
       daemon: "platform-vaultd",
     }),
-  });
-}
-
-function createMissingRoute([method, path, summary]: (typeof NOT_YET)[number]): ApiRoute {
-  return defineRoute({
-    method,
-    path,
-    tag: "Not available yet",
-    summary: `${summary}. Not available yet.`,
-    // It never succeeds.
-    status: 501,
-    answer: NO_BODY,
-    problems: { 501: "Not available yet" },
-    handle: () => {
-      throw new PlatformError("not_available_yet", `${method} ${path} is not available yet.`);
-    },
   });
 }

@@ -26,13 +26,13 @@ import { answerRefusal } from "../s3/refusal-answer.ts";
 import { RequestIds } from "../s3/request-ids.ts";
 import { createRequestRecorder } from "../s3/request-log.ts";
 import { RequestMemory } from "../s3/request-memory.ts";
-import { createAskCounter } from "../search/search-metrics.ts";
 import { TimestampFormatter } from "../s3/wire/timestamp.ts";
 import type { Callers } from "./callers.ts";
-import { openAskEndpoint, openMetadataQuestions, openVectorQuestions } from "./search.ts";
+import { openSearch } from "./search.ts";
 import { openGuests, startTriggers } from "./guests.ts";
 import { openBackups, openJobs } from "./jobs.ts";
 import { openBucketLogs } from "./bucket-logs.ts";
+import { openFederation } from "./federation.ts";
 import { openReplication } from "./replication.ts";
 import { openSelect } from "./select.ts";
 import type { EventDelivery } from "./delivery.ts";
@@ -104,15 +104,12 @@ export async function openObjects(
     trustedProxies: new AddressSet(config.trusted_proxies),
     memory: new RequestMemory(),
     select: openSelect(config, service),
-    metadata: openMetadataQuestions(config, service, storage),
-    vectors: openVectorQuestions(config, service),
-    countAsk: createAskCounter(service.metrics),
-    askEndpoint: openAskEndpoint(config, service),
-    embedsByModel: config.embedding_url !== undefined,
+    ...openSearch(config, service, storage),
     webIdentity: callers.webIdentity,
     guests,
     jobs,
     replication,
+    federation: openFederation(service, storage),
   };
   const audit = openAudit(config, service, storage);
   const engine = createEngine({ unsentBytesMax: config.max_unsent_size });

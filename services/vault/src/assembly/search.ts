@@ -4,6 +4,7 @@ import type { VaultConfig } from "../config.ts";
 import { MetadataQuestions } from "../search/metadata-questions.ts";
 import { AskEndpoint } from "../search/ask/endpoint.ts";
 import {
+  createAskCounter,
   createAskFailureCounter,
   createSqlObserver,
   createVectorObserver,
@@ -11,8 +12,19 @@ import {
 import { VectorQuestions } from "../search/vector-questions.ts";
 import type { Storage } from "./storage.ts";
 
-/** Creates the questions. Their processes start with the first one. */
-export function openMetadataQuestions(
+/** Creates what answers questions about metadata, vectors and plain questions. */
+export function openSearch(config: VaultConfig, service: Service, storage: Storage) {
+  return {
+    metadata: openMetadataQuestions(config, service, storage),
+    vectors: openVectorQuestions(config, service),
+    countAsk: createAskCounter(service.metrics),
+    askEndpoint: openAskEndpoint(config, service),
+    embedsByModel: config.embedding_url !== undefined,
+  };
+}
+
+// Their processes start with the first question.
+function openMetadataQuestions(
   { sql_timeout_ms: timeoutMs }: VaultConfig,
   { metrics, lifecycle }: Service,
   { store }: Storage,
@@ -26,8 +38,8 @@ export function openMetadataQuestions(
   return questions;
 }
 
-/** Creates the searches. Their thread starts with the first one. */
-export function openVectorQuestions(
+// Their thread starts with the first search.
+function openVectorQuestions(
   { sql_timeout_ms: timeoutMs, vector_memory: memoryBytes }: VaultConfig,
   { metrics, lifecycle }: Service,
 ): VectorQuestions {
@@ -40,8 +52,8 @@ export function openVectorQuestions(
   return questions;
 }
 
-/** The endpoint that reads plain questions; `undefined` if none is configured. */
-export function openAskEndpoint(
+// Undefined if no endpoint is configured.
+function openAskEndpoint(
   { ask_url: url, ask_model: model, ask_key: key }: VaultConfig,
   { clock, log, metrics }: Service,
 ): AskEndpoint | undefined {

@@ -64,7 +64,7 @@ export type ReplicationMarks = Readonly<Record<string, ReplicationMark>>;
 /** A version of another store that is written here under its own id and time. */
 export interface ReplicaSource {
   readonly versionId: string;
-  /** Epoch ms. */
+  /** Time of its writing there, epoch ms. */
   readonly modifiedMs: number;
 }
 

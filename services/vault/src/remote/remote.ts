@@ -3,7 +3,13 @@ import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EgressGuard } from "@platform/kernel/egress";
 import type { Clock } from "@platform/kernel/time";
-import { S3Client, S3ClientError, uploadObject, type S3Attempt } from "@platform/s3";
+import {
+  S3Client,
+  S3ClientError,
+  uploadObject,
+  type S3Attempt,
+  type S3ClientOptions,
+} from "@platform/s3";
 import type { RemoteKey, RemotePlace } from "../model/blob.ts";
 import type { RemoteDocument, RemoteSettings, SecretSealer } from "../model/remote.ts";
 import { StoreError } from "../model/store-error.ts";
@@ -22,6 +28,10 @@ const READ_BACK_BYTES = 4 * 1024 * 1024;
 const TABLES_MAX = 4_096;
 const SOCKETS_MAX = 32;
 const REQUESTS_MAX = 256;
+/** Requests of clients that are passed on have connections of their own, so that slow clients hold up nothing else. */
+const FORWARDED_SOCKETS_MAX = 256;
+const FORWARDED_REQUESTS_MAX = 1_024;
+const FORWARDED_STALL_MS = 30_000;
 
 /** Parts that all remotes share. */
 export interface RemoteEnvironment {
@@ -62,6 +72,7 @@ export class Remote {
   readonly #tables = new Map<string, Buffer>();
   #document: RemoteDocument;
   #client: S3Client | undefined;
+  #forwarder: S3Client | undefined;
   #sentBytes = 0;
   #receivedBytes = 0;
   #health: RemoteHealth = { state: "unknown", sinceMs: undefined, reason: undefined };
@@ -95,24 +106,44 @@ export class Remote {
   /** Uses other settings or credentials from the next request on. Requests in flight end with the former ones. */
   replace(document: RemoteDocument): void {
     this.#document = document;
-    const former = this.#client;
+    const former = [this.#client, this.#forwarder];
     this.#client = undefined;
+    this.#forwarder = undefined;
     this.#tables.clear();
-    if (former !== undefined) setTimeout(() => former.close(), FORMER_MS).unref();
+    for (const one of former)
+      if (one !== undefined) setTimeout(() => one.close(), FORMER_MS).unref();
   }
 
   /** A client of a bucket there. Throws InternalError if its secret or its certificates cannot be read. */
   client(bucket: string): S3Client {
-    this.#client ??= this.#connect(bucket);
+    this.#client ??= this.#connect(bucket, {
+      socketsMax: SOCKETS_MAX,
+      requestsMax: REQUESTS_MAX,
+      stallMs: STALL_MS,
+    });
     return this.#client.forBucket(bucket);
+  }
+
+  /** A client for requests that are passed on; "" for the service itself. Throws as `client`. */
+  forwarder(bucket: string): S3Client {
+    this.#forwarder ??= this.#connect(bucket, {
+      socketsMax: FORWARDED_SOCKETS_MAX,
+      requestsMax: FORWARDED_REQUESTS_MAX,
+      stallMs: FORWARDED_STALL_MS,
+    });
+    return this.#forwarder.forBucket(bucket);
   }
 
   /** Closes the connections. */
   close(): void {
     this.#client?.close();
+    this.#forwarder?.close();
   }
 
-  #connect(bucket: string): S3Client {
+  #connect(
+    bucket: string,
+    limits: Required<Pick<S3ClientOptions, "socketsMax" | "requestsMax" | "stallMs">>,
+  ): S3Client {
     const { endpoint, region, path_style, ca_file, access_key, name, sealed } = this.#document;
     const { secrets, guard, clock, storeId } = this.#environment;
     let secretKey: string;
@@ -131,9 +162,7 @@ export class Remote {
       credentials: () => ({ accessKey: access_key, secretKey }),
       guard,
       ...(ca_file === undefined ? {} : { ca: [readFileSync(ca_file, "utf8")] }),
-      socketsMax: SOCKETS_MAX,
-      requestsMax: REQUESTS_MAX,
-      stallMs: STALL_MS,
+      ...limits,
       clock,
       onAttempt: (attempt) => this.#observe(attempt),
     });

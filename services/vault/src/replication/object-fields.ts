@@ -2,18 +2,11 @@
 import { expandCannedAcl } from "../access/acl.ts";
 import type { Acl, AclPermission } from "../model/acl.ts";
 import type { Owner } from "../model/bucket.ts";
-import type { ContentHeaders, ObjectInfo } from "../model/object.ts";
+import type { ObjectInfo } from "../model/object.ts";
 import type { ReplicationDestination } from "../model/replication.ts";
-import { encodeUri } from "../s3/sigv4/index.ts";
+import { listContentFields } from "../s3/object/object-headers.ts";
+import { formatTagQuery } from "../s3/tagging-document.ts";
 
-const CONTENT_FIELDS: readonly (readonly [keyof ContentHeaders, string])[] = [
-  ["contentType", "content-type"],
-  ["cacheControl", "cache-control"],
-  ["contentDisposition", "content-disposition"],
-  ["contentEncoding", "content-encoding"],
-  ["contentLanguage", "content-language"],
-  ["expires", "expires"],
-];
 /** Classes that any store accepts of a PUT; the others are those of this store's remotes. */
 const CLASSES: ReadonlySet<string> = new Set([
   "REDUCED_REDUNDANCY",
@@ -38,18 +31,10 @@ export function listObjectFields(
   owner: Owner,
   nowMs: number,
 ): Record<string, string> {
-  const fields: Record<string, string> = {};
-  for (const [property, name] of CONTENT_FIELDS) {
-    const value = object.headers[property];
-    if (value !== undefined) fields[name] = value;
-  }
-  for (const [name, value] of Object.entries(object.metadata)) {
-    fields[`x-amz-meta-${name}`] = value;
-  }
+  const fields: Record<string, string> = Object.fromEntries(listContentFields(object));
   const tagging = formatTagQuery(object.tags);
   if (tagging !== "") fields["x-amz-tagging"] = tagging;
-  const { websiteRedirect, acl, retention, legalHold, encryption } = object;
-  if (websiteRedirect !== undefined) fields["x-amz-website-redirect-location"] = websiteRedirect;
+  const { acl, retention, legalHold, encryption } = object;
   if (acl !== undefined) Object.assign(fields, listAclFields(acl, owner));
   const wanted = storageClass ?? (CLASSES.has(object.storageClass) ? object.storageClass : "");
   if (wanted !== "" && wanted !== "STANDARD") fields["x-amz-storage-class"] = wanted;
@@ -84,10 +69,4 @@ export function listAclFields(acl: Acl, owner: Owner): Record<string, string> {
 
 function nameGrant({ grantee, permission }: Acl["grants"][number]): string {
   return `${permission} ${grantee.kind === "group" ? grantee.uri : grantee.id}`;
-}
-
-function formatTagQuery(tags: Readonly<Record<string, string>>): string {
-  return Object.entries(tags)
-    .map(([name, value]) => `${encodeUri(name)}=${encodeUri(value)}`)
-    .join("&");
 }

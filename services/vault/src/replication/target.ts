@@ -9,7 +9,7 @@ export interface SentVersion {
   readonly rule: ReplicationRule;
   readonly bucket: string;
   readonly key: string;
-  /** Here. */
+  /** Its id in this store. */
   readonly versionId: string;
   readonly modifiedMs: number;
   /** The id of its replica, in stores that take it. */

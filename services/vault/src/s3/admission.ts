@@ -18,7 +18,10 @@ export interface IdentifiedRequest extends Pick<
   unknown?: UnknownParts | undefined;
 }
 
-/** Finds the bucket of a request and authorizes it, as far as it can be before its body is read. Throws an S3Error or a StoreError. */
+/**
+ * Finds the bucket of a request and authorizes it, as far as it can be before its body is read; a request about a federated
+ * bucket when it runs. Throws an S3Error or a StoreError.
+ */
 export async function admitOperation(
   api: ObjectApi,
   { address, unknown, ...identified }: IdentifiedRequest,
@@ -28,14 +31,16 @@ export async function admitOperation(
   requireNoLoop(fields, api.store.remotes.storeId);
   requireOwner(api, fields.get("x-amz-expected-bucket-owner"));
   requireOwner(api, fields.get("x-amz-source-expected-bucket-owner"));
-  const context: OperationContext = {
-    ...identified,
-    api,
-    bucketName: address.bucket,
-    key: address.key,
-    fields,
-    bucket: operation.isBucketOptional ? undefined : api.store.buckets.require(address.bucket),
-  };
+  const { bucket: bucketName, key } = address;
+  const common = { ...identified, api, bucketName, key, fields };
+  const federated = bucketName === "" ? undefined : api.federation.find(bucketName);
+  if (federated !== undefined) {
+    const context: OperationContext = { ...common, bucket: undefined, federated };
+    if (unknown !== undefined) await authorizeAhead(context, unknown);
+    return context;
+  }
+  const bucket = operation.isBucketOptional ? undefined : api.store.buckets.require(bucketName);
+  const context: OperationContext = { ...common, bucket };
   const decidedByBody = unknown ?? operation.decidedByBody;
   if (decidedByBody !== undefined) await authorizeAhead(context, decidedByBody);
   else if (!operation.authorizesItself) await authorize(context);

@@ -15,6 +15,7 @@ import type { UnknownParts } from "../access/policy.ts";
 import type { AclPermission } from "../model/acl.ts";
 import type { Bucket, Owner } from "../model/bucket.ts";
 import type { Actor } from "../model/event.ts";
+import type { FederationRule } from "../model/federation.ts";
 import type { ModulePin } from "../model/guest.ts";
 import type { JobFilter } from "../model/job.ts";
 import type { StoredRequester } from "../model/requester.ts";
@@ -77,6 +78,26 @@ export interface ObjectApi {
   readonly guests: ObjectGuests;
   readonly jobs: ObjectJobs;
   readonly replication: ObjectReplication;
+  readonly federation: ObjectFederation;
+}
+
+/** Buckets that are those of remotes. */
+export interface ObjectFederation {
+  /** The rule of a bucket that is not here. */
+  find(bucket: string): FederationRule | undefined;
+  /** Authorizes a request about such a bucket, and passes it on. */
+  run(context: OperationContext, rule: FederationRule): Promise<S3Answer>;
+  /** Copies from a federated bucket into a local one; `undefined` if the source of the request is local. */
+  copyIn(context: OperationContext): Promise<S3Answer> | undefined;
+  /** The buckets of all rules. */
+  listBuckets(): Promise<readonly FederatedBucket[]>;
+}
+
+/** A bucket of a remote, as it lists it. */
+export interface FederatedBucket {
+  readonly name: string;
+  readonly createdMs: number;
+  readonly region: string | undefined;
 }
 
 /** Replication, for the settings of buckets. */
@@ -178,6 +199,16 @@ export interface OperationContext {
   readonly expectedBucket?: Bucket;
   /** A change of tags, retention or legal hold is refused unless the object still has these. */
   readonly expectedObject?: KnownAttributes;
+  /** Set if the bucket is that of a remote: then nothing is authorized yet. */
+  readonly federated?: FederationRule;
+}
+
+/** Runs the operation of a context: here, or at the remote of a federated bucket. */
+export function runOperation(context: OperationContext): Promise<S3Answer> | S3Answer {
+  const { federated, api, operation } = context;
+  return federated === undefined
+    ? operation.handler(context)
+    : api.federation.run(context, federated);
 }
 
 /** Runs an operation. A thrown error becomes the response. */

@@ -9,7 +9,7 @@ import { StoreError } from "../model/store-error.ts";
 import type { Submit } from "../transaction/writer.ts";
 import { admitOperation, type IdentifiedRequest, takeBudget } from "./admission.ts";
 import { type S3Answer, toS3Error } from "./answer.ts";
-import type { ObjectApi, OperationContext } from "./context.ts";
+import { type ObjectApi, type OperationContext, runOperation } from "./context.ts";
 import { type BodySource, ClientGone, type TakeChunk } from "./request-body.ts";
 import type { RequestIds } from "./request-ids.ts";
 import { MemoryHold, type RequestMemory } from "./request-memory.ts";
@@ -80,11 +80,24 @@ export class InnerOperations {
 
   /** Runs an operation. Rejects with its error; the caller closes an object in the answer. */
   run(sender: Sender, call: OperationCall): Promise<S3Answer> {
-    return this.perform(sender, call, async (context) => context.operation.handler(context));
+    return this.#perform(sender, call, async (context) => runOperation(context));
   }
 
   /** Authorizes an operation, then does `work` in its place: for answers in another form than XML. */
-  async perform<Result>(
+  perform<Result>(
+    sender: Sender,
+    call: OperationCall,
+    work: (context: OperationContext) => Promise<Result>,
+  ): Promise<Result> {
+    return this.#perform(sender, call, async (context) => {
+      if (context.federated === undefined) return work(context);
+      throw new S3Error("InvalidRequest", {
+        message: `The bucket ${call.bucket} is in the remote ${context.federated.remote}: this is only available there.`,
+      });
+    });
+  }
+
+  async #perform<Result>(
     sender: Sender,
     call: OperationCall,
     work: (context: OperationContext) => Promise<Result>,

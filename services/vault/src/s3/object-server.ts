@@ -13,7 +13,7 @@ import {
   toS3Error,
 } from "./answer.ts";
 import { admitOperation, takeBudget } from "./admission.ts";
-import type { ObjectApi } from "./context.ts";
+import { type ObjectApi, runOperation } from "./context.ts";
 import { answerPreflight, answerStsPreflight, getCrossOriginHeaders } from "./cross-origin.ts";
 import type { FinishedRequest } from "./finished-request.ts";
 import { ClientGone } from "./request-body.ts";
@@ -190,7 +190,7 @@ async function answerRequest(
     payload: signed.payload,
     query: request.query,
   });
-  return await operation.handler(context);
+  return await runOperation(context);
 }
 
 function verifySender(

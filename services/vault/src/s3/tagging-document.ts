@@ -1,6 +1,6 @@
 // Tags in headers and documents.
 import { checkPart, S3Error } from "../model/s3-error.ts";
-import { parseQuery, type QueryPair } from "./sigv4/index.ts";
+import { encodeUri, parseQuery, type QueryPair } from "./sigv4/index.ts";
 import { decodeFieldText } from "./wire/fields.ts";
 import { parseXml, tag, wrap, xmlDocument, type XmlElement } from "./wire/xml.ts";
 
@@ -57,6 +57,13 @@ export function readTags(set: XmlElement, tagsMax: number): Record<string, strin
     return [item.getText("Key"), item.getText("Value")] as const;
   });
   return checkPart(["Tag"], () => checkTags(pairs, tagsMax));
+}
+
+/** Formats tags for `x-amz-tagging`; "" without any. */
+export function formatTagQuery(tags: Readonly<Record<string, string>>): string {
+  return Object.entries(tags)
+    .map(([name, value]) => `${encodeUri(name)}=${encodeUri(value)}`)
+    .join("&");
 }
 
 /** Formats a Tagging document. */

@@ -1,4 +1,4 @@
-// What replication reads from the index and commits to it.
+// Reads and commits of replication: versions with their marks, and the ends of attempts.
 import type { IndexConnection } from "../index/schema.ts";
 import { encodeKey, type ObjectDetail } from "../index/records.ts";
 import type { ObjectAddress, ObjectInfo } from "../model/object.ts";

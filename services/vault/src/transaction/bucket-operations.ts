@@ -5,6 +5,7 @@ import type { Bucket, CreateBucketRequest } from "../model/bucket.ts";
 import type { NotificationRule } from "../model/event.ts";
 import { StoreError } from "../model/store-error.ts";
 import type { VectorIndex } from "../model/vector.ts";
+import { requireNotFederated } from "./federation-operations.ts";
 import { addTask, hasTask } from "./task-rows.ts";
 import { releaseUpload, type UploadRow } from "./upload-rows.ts";
 import { hasVectors } from "./vector-rows.ts";
@@ -65,6 +66,7 @@ export function applyCreateBucket(
       `The limit of ${context.limits.bucketsMax} buckets is reached`,
     );
   }
+  requireNotFederated(context, request.bucket);
   const isLocked = request.objectLockEnabled === true;
   const bucket: Bucket = {
     name: request.bucket,

@@ -69,6 +69,8 @@ export function findChangedRow(operation: Operation): ChangedRow | undefined {
     case "identifyStore":
     case "putRemote":
     case "removeRemote":
+    case "addFederation":
+    case "removeFederation":
     case "planRemoteKeys":
     case "dropRemoteKeys":
     case "retryReplication":

@@ -8,6 +8,7 @@ import type { ImportedVersion } from "../model/import.ts";
 import type { JobProgress } from "../model/job.ts";
 import { StoreError } from "../model/store-error.ts";
 import { insertBlob, shareBlob } from "./blob-rows.ts";
+import { requireNotFederated } from "./federation-operations.ts";
 import { type AdvanceJobOperation, applyAdvanceJob } from "./job-operations.ts";
 import { setVector } from "./vector-rows.ts";
 import { insertCurrent, insertOlder, removeCurrent, removeOlder } from "./version-rows.ts";
@@ -93,6 +94,7 @@ export function applyPublishBucket(
       bucket: name,
     });
   }
+  requireNotFederated(context, name);
   // Before the map of the buckets, which is not undone, is changed.
   const { progress } = applyAdvanceJob(context, step);
   const bucket = { ...before, name };

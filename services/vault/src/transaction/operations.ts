@@ -46,6 +46,7 @@ import {
   applyTransition,
 } from "./tier-operations.ts";
 import { applySetVector } from "./vector-operations.ts";
+import { applyAddFederation, applyRemoveFederation } from "./federation-operations.ts";
 import { applyPut } from "./put-operation.ts";
 import {
   applyFinishReplication,
@@ -83,6 +84,8 @@ const OPERATION_HANDLERS = {
   identifyStore: applyIdentifyStore,
   putRemote: applyPutRemote,
   removeRemote: applyRemoveRemote,
+  addFederation: applyAddFederation,
+  removeFederation: applyRemoveFederation,
   planRemoteKeys: applyPlanRemoteKeys,
   dropRemoteKeys: applyDropRemoteKeys,
   transition: applyTransition,

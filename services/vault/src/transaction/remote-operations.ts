@@ -3,6 +3,7 @@ import type { RemoteKey } from "../model/blob.ts";
 import { StoreError } from "../model/store-error.ts";
 
 import { sealRemote } from "../index/seal.ts";
+import { listFederation } from "./federation-operations.ts";
 import type { TaskAddress } from "../model/task.ts";
 import { addDeletion } from "./remote-rows.ts";
 import type { WriterContext } from "./writer-context.ts";
@@ -96,6 +97,7 @@ function findUse(context: WriterContext, name: string): string | undefined {
     if (rules.some(({ destination }) => destination.remote === name))
       return `the replication of ${bucket.name}`;
   }
+  if (listFederation(context).some(({ remote }) => remote === name)) return "a rule of federation";
   const blob = context.sql("select 1 from remote_blobs where remote = ? limit 1").get(name);
   if (blob !== undefined) return "objects";
   const task = context

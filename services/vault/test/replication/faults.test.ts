@@ -189,7 +189,7 @@ test("delete markers, and versions from before a rule, follow by a resynchroniza
   assert.deepEqual([done.state, done.totals.done, done.totals.failed], ["completed", 4, 0]);
   await settle(near, "again");
   await requireSame(near, far, "again");
-  // What was lost there comes back, and what is there is not sent twice.
+  // Lost versions come back, and those that are there are not sent twice.
   const lost = (await listVersions(far, "again")).map((row) => row.split(" ")[2]!);
   await far.s3.must("DELETE", `/again/before?versionId=${lost[0]}`);
   await runJob(job);

@@ -29,7 +29,8 @@ const CONFIGURATION_BYTES_MAX = 65_536;
 /** Location constraints that are not names of regions. */
 const REGION_NAMES: Readonly<Record<string, string>> = { EU: "eu-west-1" };
 
-export const listBuckets: OperationHandler = (context) => {
+/** With the buckets of remotes that rules of federation have. */
+export const listBuckets: OperationHandler = async (context) => {
   const { api, query } = context;
   const prefix = query.get("prefix") ?? "";
   const region = query.get("bucket-region");
@@ -37,14 +38,19 @@ export const listBuckets: OperationHandler = (context) => {
   const after = token === "" ? "" : parseToken(token).value;
   const max =
     readInteger(query.get("max-buckets"), "max-buckets", 1, BUCKETS_PAGE_MAX) ?? BUCKETS_PAGE_MAX;
-  const found = api.store.buckets
-    .list()
-    .filter(
-      (bucket) =>
-        bucket.name.startsWith(prefix) &&
-        bucket.name > after &&
-        (region === undefined || bucket.region === region),
-    );
+  const far = (await api.federation.listBuckets()).map((bucket) => ({
+    ...bucket,
+    region: bucket.region ?? api.region,
+  }));
+  const here = api.store.buckets.list();
+  const all =
+    far.length === 0 ? here : [...here, ...far].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const found = all.filter(
+    (bucket) =>
+      bucket.name.startsWith(prefix) &&
+      bucket.name > after &&
+      (region === undefined || bucket.region === region),
+  );
   const page = found.slice(0, max);
   const rows = page.map((bucket) =>
     wrap(

@@ -54,7 +54,7 @@ export const getBucketReplication: OperationHandler = (context) => {
   return answerXml(formatReplication(settings));
 };
 
-// What waits, for how long, and what has failed.
+// Counts of waiting and failed versions, and the age of the oldest.
 async function answerStatus(
   { api, bucketName }: OperationContext,
   { rules }: ReplicationSettings,

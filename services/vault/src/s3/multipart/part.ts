@@ -40,6 +40,8 @@ export const uploadPart: OperationHandler = async (context) => {
 
 export const uploadPartCopy: OperationHandler = async (context) => {
   const { api, fields } = context;
+  const far = api.federation.copyIn(context);
+  if (far !== undefined) return far;
   const encryption = readPartEncryption(fields);
   const copy: CopyPartRequest = {
     ...getUploadAddress(context),

@@ -15,6 +15,8 @@ import { findExpirationHeaders } from "./object-headers.ts";
 
 export const copyObject: OperationHandler = async (context) => {
   const { api, fields } = context;
+  const far = api.federation.copyIn(context);
+  if (far !== undefined) return far;
   const source = await readCopySource(context);
   const metadataDirective = readDirective(fields.get("x-amz-metadata-directive"), "metadata");
   const taggingDirective = readDirective(fields.get("x-amz-tagging-directive"), "tagging");

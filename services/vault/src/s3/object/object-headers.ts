@@ -90,6 +90,20 @@ export function getObjectHeaders(context: OperationContext, object: ObjectInfo):
   return headers;
 }
 
+/** The headers of an object that follow it into a copy, in another store. */
+export function listContentFields(object: ObjectInfo): [name: string, value: string][] {
+  const fields: [string, string][] = [];
+  for (const [name, property] of CONTENT_FIELDS) {
+    const value = object.headers[property];
+    if (value !== undefined) fields.push([name.toLowerCase(), value]);
+  }
+  for (const [name, value] of Object.entries(object.metadata))
+    fields.push([`x-amz-meta-${name}`, value]);
+  if (object.websiteRedirect !== undefined)
+    fields.push(["x-amz-website-redirect-location", object.websiteRedirect]);
+  return fields;
+}
+
 function readOverride({ query }: OperationContext, parameter: string): string | undefined {
   const text = query.get(parameter);
   if (text === undefined || FIELD_VALUE.test(text)) return text;
