@@ -167,7 +167,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       now: () => clock.now(),
       takeVersionId: () => ids.token(24),
     };
-    const { service, ...tiering } = await openTiers(environment, index, secrets);
+    const { service, ...tiering } = await openTiers(environment, index, secrets, options.log);
     const monitor =
       index instanceof FailoverIndex
         ? new DriveMonitor({
@@ -226,13 +226,19 @@ async function openTiers(
   environment: ServiceEnvironment,
   index: IndexConnection,
   secrets: SecretSealer,
+  log: Logger | undefined,
 ) {
   const { writer, now, blobs, takeVersionId: takeId } = environment;
   const takeStoreId = (): string => randomBytes(16).toString("hex");
   const registry = { writer, index, remotes: blobs.remotes, secrets, takeStoreId, now };
   const service = await RemoteService.open(registry);
   const tiers = new TierService(environment, index);
-  const engine = new TransitionEngine({ ...environment, mover: tiers.mover, remotes: service });
+  const engine = new TransitionEngine({
+    ...environment,
+    mover: tiers.mover,
+    remotes: service,
+    log,
+  });
   return { service, tiers, engine, sweeps: new Sweeps({ engine, now, takeId }) };
 }
 

@@ -41,10 +41,12 @@ export async function openStorage(config: VaultConfig, service: Service): Promis
   lifecycle.onDrain("store", () => store.close(), "database");
   requireKeys(config, service, store, { ring, secrets });
   collectRemotes(metrics, () => store.remotes.list());
+  collectBlocked(metrics, store);
   collectTasks(metrics, store.tasks, () => clock.now());
   collectKeys(metrics, ring, store);
   health.addCheck("store", () => store.check());
   health.addWarning("drives", () => store.describeLostDrives());
+  health.addWarning("transitions", () => describeBlocked(store));
   const directory = new Directory({
     path: join(config.data_dir, "access", "directory.json"),
     box,
@@ -115,6 +117,28 @@ function followKeys(
   health.addWarning("secret service", () => secrets?.fault);
   directory.renewSecrets();
   void store.remotes.renewSecrets().catch(note);
+}
+
+function describeBlocked({ sweeps }: Store): string | undefined {
+  const [first, ...others] = sweeps.listBlocked();
+  if (first === undefined) return undefined;
+  const { bucket, rule, storageClass } = first;
+  const more = others.length === 0 ? "" : `, and ${others.length} more`;
+  return `no remote has the class ${storageClass} of the lifecycle rule ${rule} of ${bucket}${more}`;
+}
+
+function collectBlocked(metrics: Service["metrics"], { sweeps }: Store): void {
+  metrics.collect({
+    name: "vault-blocked-transitions",
+    collect: () => [
+      {
+        type: "gauge",
+        name: "platform_vault_blocked_transitions",
+        help: "Transitions of lifecycle rules that move nothing, because no remote has their class.",
+        samples: [{ labels: [], value: sweeps.listBlocked().length }],
+      },
+    ],
+  });
 }
 
 // All users belong to one account, which owns every bucket. Its ids do not depend on the keys.

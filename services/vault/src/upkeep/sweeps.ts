@@ -1,5 +1,6 @@
 // Sweeps of single buckets on request: what is due moves now.
 import {
+  type BlockedTransition,
   createReport,
   type TransitionDetail,
   type TransitionEngine,
@@ -40,6 +41,11 @@ export class Sweeps {
 
   constructor(options: SweepsOptions) {
     this.#options = options;
+  }
+
+  /** Transitions of lifecycle rules that move nothing, of all buckets or of one. */
+  listBlocked(bucket?: string): BlockedTransition[] {
+    return this.#options.engine.listBlocked(bucket);
   }
 
   /** Starts a sweep, or joins that of the bucket. Undefined if too many are running. */

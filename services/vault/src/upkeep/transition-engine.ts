@@ -1,4 +1,5 @@
 // Moves objects that are due to the remote of their class: by lifecycle rules, and by the cold tiers of buckets.
+import type { Logger } from "@platform/kernel/log";
 import {
   findDueBefore,
   findDueDate,
@@ -21,6 +22,14 @@ export interface TransitionEngineOptions extends Pick<
 > {
   readonly mover: TierMover;
   readonly remotes: RemoteService;
+  readonly log?: Logger | undefined;
+}
+
+/** A transition of a lifecycle rule that moves nothing: no remote has its class any more. */
+export interface BlockedTransition {
+  readonly bucket: string;
+  readonly rule: string;
+  readonly storageClass: string;
 }
 
 /** The result of a round, or of a sweep of one bucket. */
@@ -72,13 +81,52 @@ interface Plan {
 /** Runs rounds over all buckets, and sweeps of single ones. */
 export class TransitionEngine {
   readonly #options: TransitionEngineOptions;
+  /** Transitions that the log has named. */
+  #named: ReadonlySet<string> = new Set();
 
   constructor(options: TransitionEngineOptions) {
     this.#options = options;
   }
 
+  /** Transitions of all buckets, or of one, that move nothing. */
+  listBlocked(bucket?: string): BlockedTransition[] {
+    return this.#options.buckets
+      .list()
+      .filter(({ name }) => bucket === undefined || name === bucket)
+      .flatMap((one) => this.#listBlockedOf(one));
+  }
+
+  #listBlockedOf(bucket: Bucket): BlockedTransition[] {
+    const { name, settings } = bucket;
+    return (settings.lifecycle?.rules ?? []).flatMap((rule) => {
+      if (!rule.enabled) return [];
+      const { transitions = [], noncurrentTransitions = [] } = rule;
+      const classes = [...transitions, ...noncurrentTransitions].map((one) => one.storageClass);
+      return [...new Set(classes)]
+        .filter((storageClass) => this.#findTarget(bucket, storageClass) === undefined)
+        .map((storageClass) => ({ bucket: name, rule: rule.id, storageClass }));
+    });
+  }
+
+  // Each once, until it is no longer blocked.
+  #logBlocked(): void {
+    const blocked = this.listBlocked();
+    const before = this.#named;
+    this.#named = new Set(blocked.map((one) => JSON.stringify(one)));
+    for (const one of blocked) {
+      if (before.has(JSON.stringify(one))) continue;
+      const { bucket, rule, storageClass } = one;
+      this.#options.log?.warn("a lifecycle rule moves nothing: no remote has its storage class", {
+        bucket,
+        rule,
+        storage_class: storageClass,
+      });
+    }
+  }
+
   /** Moves what is due in all buckets. Remotes work at the same time, so that a slow one delays no other. */
   async run(signal: AbortSignal): Promise<TransitionReport> {
+    this.#logBlocked();
     const lanes = new Map<string, Plan[]>();
     for (const bucket of this.#options.buckets.list()) {
       for (const plan of this.#listPlans(bucket)) {

@@ -1,6 +1,7 @@
 // Transitions by lifecycle rules, with a clock of the test: day boundaries, sizes, filters, versions, expiry.
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
+import { createLogger, type Logger } from "@platform/kernel/log";
 import { createManualClock } from "@platform/kernel/time";
 import { LyingS3 } from "@platform/testing/lying-s3";
 import type { LifecycleConfiguration, LifecycleRule } from "../../src/model/lifecycle.ts";
@@ -11,11 +12,16 @@ const KIB = 1024;
 const secrets = { seal: (text: string) => text, open: (text: string) => text };
 const rule = { id: "r", enabled: true, filter: {} };
 
-async function makeAged(context: TestContext) {
+async function makeAged(context: TestContext, log?: Logger) {
   const remote = await LyingS3.start();
   defer(context, () => remote[Symbol.asyncDispose]());
   const clock = createManualClock(Date.UTC(2026, 0, 1, 12));
-  const store = await makeStore(context, { clock, secrets, remoteNetworks: ["127.0.0.0/8"] });
+  const store = await makeStore(context, {
+    clock,
+    secrets,
+    remoteNetworks: ["127.0.0.0/8"],
+    ...(log === undefined ? {} : { log }),
+  });
   const settings = { name: "far", endpoint: remote.endpoint, region: "r", access_key: "a" };
   const more = { path_style: true, prefix: "", allow: ["*"], rate_bytes: 0, bucket: "ice" };
   await store.remotes.add({ ...settings, ...more, classes: ["GLACIER", "ICE"] }, "s");
@@ -143,4 +149,27 @@ test("a live version that has moved stays live, and becomes noncurrent only when
     (await store.objects.describe({ bucket: "bucket", key: "a" })).storageClass,
     "GLACIER",
   );
+});
+
+test("a rule whose remote is gone is named once in the log, and until then in the state", async (context) => {
+  const lines: string[] = [];
+  const log = createLogger({
+    service: "vault",
+    level: "warn",
+    format: "json",
+    write: (line) => lines.push(line),
+  });
+  const { store, setRules } = await makeAged(context, log);
+  await setRules([{ ...rule, transitions: [{ days: 1, storageClass: "ICE" }] }]);
+  await store.maintenance.transition();
+  assert.deepEqual([store.sweeps.listBlocked(), lines], [[], []]);
+  await store.remotes.remove("far");
+  await store.maintenance.transition();
+  await store.maintenance.transition();
+  const blocked = { bucket: "bucket", rule: "r", storageClass: "ICE" };
+  assert.deepEqual(store.sweeps.listBlocked(), [blocked]);
+  assert.equal(lines.length, 1, lines.join(""));
+  assert.match(lines[0]!, /"storage_class":"ICE"/);
+  await setRules([{ ...rule, enabled: false, transitions: [{ days: 1, storageClass: "ICE" }] }]);
+  assert.deepEqual(store.sweeps.listBlocked(), []);
 });

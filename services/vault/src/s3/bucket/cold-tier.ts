@@ -62,7 +62,7 @@ export const getBucketColdTier: OperationHandler = (context) => {
   if (id !== undefined) {
     const sweep = context.api.store.sweeps.find(context.bucketName, id);
     if (sweep === undefined) throw new S3Error("NoSuchConfiguration", "The sweep does not exist.");
-    return answerJson(describeSweep(sweep));
+    return answerJson(describeSweep(context, sweep));
   }
   const tier = showTier(context);
   if (tier === undefined) throw new S3Error("NoSuchColdTier");
@@ -90,11 +90,15 @@ export const sweepBucketColdTier: OperationHandler = async (context): Promise<S3
   const timeout = sleep(SWEEP_MS_MAX, undefined, { signal: stop.signal }).catch(() => undefined);
   await Promise.race([ended, timeout]);
   stop.abort();
-  return answerJson(describeSweep(sweep));
+  return answerJson(describeSweep(context, sweep));
 };
 
-function describeSweep({ id, startedMs, endedMs, report, details, reason }: Sweep) {
+function describeSweep(
+  { api }: OperationContext,
+  { id, bucket, startedMs, endedMs, report, details, reason }: Sweep,
+) {
   const isRunning = endedMs === undefined;
+  const blocked = api.store.sweeps.listBlocked(bucket);
   return {
     ...report,
     ...(isRunning ? { job_id: id } : {}),
@@ -102,6 +106,15 @@ function describeSweep({ id, startedMs, endedMs, report, details, reason }: Swee
     started_at: new Date(startedMs).toISOString(),
     ...(endedMs === undefined ? {} : { ended_at: new Date(endedMs).toISOString() }),
     ...(reason === undefined ? {} : { reason }),
+    ...(blocked.length === 0
+      ? {}
+      : {
+          blocked: blocked.map(({ rule, storageClass }) => ({
+            rule,
+            storage_class: storageClass,
+            reason: "no remote has this class for the bucket",
+          })),
+        }),
     details,
   };
 }
