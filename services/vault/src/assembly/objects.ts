@@ -19,6 +19,7 @@ import type { LogOutput } from "../log/log-output.ts";
 import type { S3Answer } from "../s3/answer.ts";
 import { collectConnections, createFaultCounter } from "../s3/connection-metrics.ts";
 import type { ObjectApi } from "../s3/context.ts";
+import { FilterMetrics } from "../s3/filter-metrics.ts";
 import { InnerOperations, type InnerOperationsOptions } from "../s3/inner-operations.ts";
 import { createObjectMetrics } from "../s3/object-metrics.ts";
 import { createObjectHandler } from "../s3/object-server.ts";
@@ -184,6 +185,7 @@ function createObserver(
   { audit, logs, account }: Records,
 ): Observer {
   const metrics = createObjectMetrics(registry, store);
+  const filters = new FilterMetrics(registry, store);
   const countFault = createFaultCounter(registry);
   const recordRequest = createRequestRecorder(log, output);
   const timestamps = new TimestampFormatter();
@@ -195,6 +197,7 @@ function createObserver(
       const endedMs = clock.now();
       const endedAt = timestamps.format(endedMs);
       metrics.onFinished(finished, durationMs);
+      filters.onFinished(finished, durationMs);
       recordRequest(finished, durationMs, endedAt);
       audit?.add(toAuditEntry(finished, endedAt));
       const { bucketName } = finished;

@@ -34,6 +34,15 @@ export interface BucketSettings {
   coldTier: ColdTier;
   geoPlacement: GeoPlacement;
   replication: ReplicationSettings;
+  /** Requests that are counted on their own. */
+  metrics: { configurations: readonly MetricsFilter[] };
+}
+
+/** A configuration of request metrics: requests for objects that meet all criteria; without any, all of the bucket. */
+export interface MetricsFilter {
+  readonly id: string;
+  readonly prefix?: string;
+  readonly tags?: Readonly<Record<string, string>>;
 }
 
 /** The class `COLD` of a bucket: where its objects are moved, and when. */

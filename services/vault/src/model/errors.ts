@@ -192,6 +192,10 @@ export const ERRORS = {
     "The request signature we calculated does not match the signature you provided. Check your key and signing method.",
   ],
   SlowDown: [429, "Please reduce your request rate."],
+  TooManyConfigurations: [
+    400,
+    "You are attempting to create a new configuration but have already reached the limit.",
+  ],
   TooManyBuckets: [400, "You have attempted to create more buckets than allowed."],
   UnexpectedContent: [400, "This request does not support content."],
   UnresolvableGrantByEmailAddress: [

@@ -20,6 +20,7 @@ import {
 } from "./bucket/bucket.ts";
 import { getBucketLogging, putBucketLogging } from "./bucket/logging.ts";
 import { corsSetting } from "./bucket/cors.ts";
+import { metrics } from "./bucket/metrics.ts";
 import { encryptionSetting } from "./bucket/encryption.ts";
 import { lifecycleSetting } from "./bucket/lifecycle.ts";
 import { listObjectVersions, listObjects, listObjectsV2 } from "./bucket/list-objects.ts";
@@ -42,7 +43,6 @@ import {
   getBucketRequestPayment,
   intelligentTiering,
   inventory,
-  metrics,
   putBucketAccelerateConfiguration,
   putBucketRequestPayment,
 } from "./bucket/unset.ts";

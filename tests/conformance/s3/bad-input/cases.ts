@@ -7,7 +7,6 @@ import { assertEmpty, assertError, casesOf } from "../case.ts";
 const UNBUILT = [
   ["PUT", "?analytics&id=a"],
   ["PUT", "?inventory&id=a"],
-  ["PUT", "?metrics&id=a"],
   ["PUT", "?intelligent-tiering&id=a"],
   ["PUT", "/key?id=a"],
   ["PUT", "?metadataTable"],

@@ -44,8 +44,6 @@ export const intelligentTiering = createNamed(
 );
 /** The operations of inventory configurations. */
 export const inventory = createNamed("ListInventoryConfigurationsResult", "Inventory");
-/** The operations of metrics configurations. */
-export const metrics = createNamed("ListMetricsConfigurationsResult", "Request metrics");
 
 function createNamed(listRoot: string, what: string): SettingHandlers {
   const refuseId = ({ query }: OperationContext): never => {
