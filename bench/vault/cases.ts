@@ -2,6 +2,7 @@
 import type { BenchCase } from "../harness/case.ts";
 import { hash } from "./cases/hash.ts";
 import { jobs } from "./cases/jobs.ts";
+import { keys } from "./cases/keys.ts";
 import { million } from "./cases/million.ts";
 import { multipart } from "./cases/multipart.ts";
 import { search } from "./cases/search.ts";
@@ -22,4 +23,5 @@ export const VAULT_CASES: readonly BenchCase[] = [
   search,
   jobs,
   tiers,
+  keys,
 ];

@@ -4,16 +4,14 @@ import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { signRequest } from "@platform/s3/signature";
 import { assembleCommand, loopOverInput, WRITE_OUTPUT } from "@platform/testing/guests";
-import { findFreePort } from "../../../tests/stage/process.ts";
 import { findProgram } from "../../../tests/stage/program.ts";
-import { Workspace, type BenchCase, type BenchContext } from "../../harness/case.ts";
+import { Workspace, type BenchCase } from "../../harness/case.ts";
 import type { Row } from "../../harness/report.ts";
 import { runRounds } from "../../harness/rounds.ts";
 import { takeMedian } from "../../harness/statistics.ts";
+import { type BenchStore, inLanes, LANES, startStore } from "../bench-store.ts";
 import { CREDENTIALS, createPresigner } from "../presign.ts";
-import { makePlatformVaultd } from "../stores/platform-vaultd.ts";
 
 const run = promisify(execFile);
 const SMALL_BYTES = 4_096;
@@ -21,7 +19,6 @@ const SMALL_BYTES = 4_096;
 const JOB_OBJECTS = 10_000;
 const TOOL_OBJECTS = 300;
 const PUTS = 2_000;
-const LANES = 16;
 const LARGE_BYTES = 256 * 1024 * 1024;
 /** Objects of the store that is backed up. */
 const STORED_OBJECTS = 64;
@@ -46,7 +43,12 @@ export const jobs: BenchCase = {
   isOptional: true,
   run: async (context) => {
     await using workspace = new Workspace();
-    const store = await startStore(context, workspace);
+    const folder = join(workspace.folder, "store");
+    const backups = join(folder, "backups");
+    mkdirSync(backups, { recursive: true });
+    const store = await startStore(context, workspace, folder, {
+      PLATFORM_VAULT_BACKUP_DIR: backups,
+    });
     context.say("  filling");
     await fill(store);
     const entrants = listEntrants(store);
@@ -88,73 +90,6 @@ export const jobs: BenchCase = {
     };
   },
 };
-
-/** The store of the case, with functions for both of its APIs. */
-interface BenchStore {
-  readonly origin: string;
-  readonly folder: string;
-  readonly send: (method: string, path: string, options?: Sent) => Promise<Response>;
-  readonly admin: (method: string, path: string, body?: object | Uint8Array) => Promise<string>;
-}
-
-interface Sent {
-  body?: string | Uint8Array<ArrayBuffer>;
-  query?: Record<string, string>;
-}
-
-async function startStore(context: BenchContext, workspace: Workspace): Promise<BenchStore> {
-  const folder = join(workspace.folder, "store");
-  mkdirSync(join(folder, "backups"), { recursive: true });
-  const [port, adminPort] = [await findFreePort(), await findFreePort()];
-  await makePlatformVaultd(context.builds[0]!).start({
-    port,
-    adminPort,
-    env: { PLATFORM_VAULT_BACKUP_DIR: join(folder, "backups") },
-    cores: context.cores.all,
-    folder,
-    workspace,
-  });
-  const origin = `http://127.0.0.1:${port}`;
-  const sign = createPresigner(new URL(origin).host, CREDENTIALS);
-  const send: BenchStore["send"] = async (method, path, { body, query = {} } = {}) => {
-    const answer = await fetch(origin + sign(method, path, query), {
-      method,
-      ...(body === undefined ? {} : { body }),
-    });
-    if (answer.ok) return answer;
-    throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
-  };
-  return { origin, folder, send, admin: createAdmin(adminPort) };
-}
-
-function createAdmin(port: number): BenchStore["admin"] {
-  const host = `127.0.0.1:${port}`;
-  const { accessKey, secretKey: secret } = CREDENTIALS;
-  return async (method, path, body) => {
-    const isModule = body instanceof Uint8Array;
-    const bytes = isModule ? Buffer.from(body) : Buffer.from(body ? JSON.stringify(body) : "");
-    const payloadHash = Buffer.from(await crypto.subtle.digest("SHA-256", bytes)).toString("hex");
-    const type = isModule ? "application/wasm" : "application/json";
-    const { headers } = signRequest(
-      { accessKey, secret, region: "us-east-1" },
-      {
-        method,
-        target: path,
-        headers: { host, ...(body ? { "content-type": type } : {}) },
-        payloadHash,
-        timeMs: Date.now(),
-      },
-    );
-    const answer = await fetch(`http://${host}${path}`, {
-      method,
-      headers,
-      ...(body ? { body: bytes } : {}),
-    });
-    const text = await answer.text();
-    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
-    return text;
-  };
-}
 
 async function fill({ send, admin }: BenchStore): Promise<void> {
   for (const bucket of ["bench", "tool", "large", "plain", "triggered"]) {
@@ -305,12 +240,4 @@ async function putMany(
   const begun = performance.now();
   await inLanes(PUTS, (n) => send("PUT", `/${bucket}/in/${round}-${n}`, { body }));
   return { perS: PUTS / ((performance.now() - begun) / 1_000) };
-}
-
-async function inLanes(count: number, work: (n: number) => Promise<unknown>): Promise<void> {
-  let next = 0;
-  const lane = async (): Promise<void> => {
-    while (next < count) await work(next++);
-  };
-  await Promise.all(Array.from({ length: LANES }, lane));
 }

@@ -66,29 +66,36 @@ export async function openStorage(config: VaultConfig, service: Service): Promis
   return { store, directory, ring, secrets, box, account, owner };
 }
 
-// Objects whose keys are lost must not look like damaged ones, one by one.
+// While the secret service is away, its objects must not look like damaged ones, one by one. Keys that are lost for good do not
+// keep the others from being served.
 function requireKeys(
   { force: isForced }: VaultConfig,
-  { log }: Service,
+  { log, health }: Service,
   store: Store,
   { ring, secrets }: OpenedKeys,
 ): void {
-  const missing = store.keys.listUsed().filter((kek) => !isAvailable(kek, ring, secrets));
-  if (missing.length === 0) return;
-  const buckets = store.keys.findBuckets(missing);
-  const reason = secrets?.fault ?? "access/encryption-keys.json does not have them";
+  const used = store.keys.listUsed();
+  const lost = used.filter((kek) => !ring.has(kek));
+  if (lost.length > 0) {
+    const buckets = store.keys.findBuckets(lost);
+    log.error("keys of objects are lost: put the folder access back from a backup", { buckets });
+    health.addWarning("lost keys", () => `keys of objects in ${buckets.join(", ")} are lost`);
+  }
+  const away = used.filter((kek) => ring.has(kek) && !isAvailable(kek, ring, secrets));
+  if (away.length === 0) return;
+  const buckets = store.keys.findBuckets(away);
+  const reason = secrets?.fault ?? "secret_url is not set";
   if (isForced) {
     log.error("keys of objects are not available", { buckets, reason });
     return;
   }
   throw new Error(
-    `keys are not available (${reason}), and objects of these buckets need them: ${buckets.join(", ")}. ` +
-      "Bring the secret service or the folder access back, or start with --force to serve all other objects",
+    `keys in the secret service are not available (${reason}), and objects of these buckets need them: ${buckets.join(", ")}. ` +
+      "Bring the service back, or start with --force to serve all other objects",
   );
 }
 
 function isAvailable(kek: string, ring: KeyRing, secrets: SecretKeys | undefined): boolean {
-  if (!ring.has(kek)) return false;
   return ring.isLocal(kek) || secrets?.isThere(kek) === true;
 }
 

@@ -58,7 +58,7 @@ export async function openKeys(
 }
 
 /** The path of the key file. */
-export function locateKeyFile(dataDir: string): string {
+function locateKeyFile(dataDir: string): string {
   return join(dataDir, "access", "encryption-keys.json");
 }
 

@@ -52,7 +52,7 @@ export const metrics: SettingHandlers = {
 };
 
 /** The configurations of a bucket by their ids. */
-export function listConfigurations({ settings }: Bucket): readonly MetricsFilter[] {
+function listConfigurations({ settings }: Bucket): readonly MetricsFilter[] {
   const list = settings.metrics?.configurations ?? [];
   return list.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
