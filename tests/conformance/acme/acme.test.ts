@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 import { pebbleSkip as skip } from "@platform/testing/pebble";
 import { waitFor } from "@platform/testing/wait";
 import {
+  bun,
   type Edge,
   type GateProcess,
   prepareEdge as prepare,
@@ -64,6 +65,29 @@ for (const challenge of ["tls-alpn-01", "http-01"]) {
     },
   );
 }
+
+const bunSkip = bun === undefined ? "Bun is not installed (tools/install-peers bun)" : skip;
+
+test(
+  "Bun reads the protocol before TLS, and normal clients meanwhile",
+  { skip: bunSkip },
+  async (context) => {
+    const edge = await prepare(context, { lifeSeconds: 8 });
+    const more = { acme_challenges: ["tls-alpn-01"], workers: 1 };
+    const gate = await start(context, edge, more, bun);
+    await waitForCertificate(gate, "one.test");
+    const root = await edge.pebble.readRoot();
+    const serials = new Set<string>();
+    // Renewed at half of their life: challenges are pending now and then.
+    while (serials.size < 3) {
+      const serial = await readSerial(edge, "one.test", root);
+      assert.match(serial, /^[0-9A-F]+$/);
+      serials.add(serial);
+      // Bun may reset the connection before the client has read the alert.
+      assert.match(await readSerial(edge, "three.test", root), /UNRECOGNIZED_NAME|ECONNRESET/);
+    }
+  },
+);
 
 const bin = fileURLToPath(new URL("../../../bin/platform-gate.js", import.meta.url));
 

@@ -7,6 +7,7 @@ import { type Pebble, startPebble } from "@platform/testing/pebble";
 import {
   type GateProcess,
   makeFolder,
+  type Runtime,
   runtimes,
   startGate,
 } from "../../../services/gate/test/fixture/gate-process.ts";
@@ -47,8 +48,15 @@ export async function prepareEdge(
 export const makeEdgeFolder = (context: TestContext): string => makeFolder(context);
 
 /** Starts a gateway; `more` is added to its configuration. */
-export const startEdge = (context: TestContext, { folder, config }: Edge, more: object = {}) =>
-  startGate(context, { runtime: runtimes[0]!, folder, config: { ...config, ...more } });
+export const startEdge = (
+  context: TestContext,
+  { folder, config }: Edge,
+  more: object = {},
+  runtime: Runtime = runtimes[0]!,
+) => startGate(context, { runtime, folder, config: { ...config, ...more } });
+
+/** Undefined if Bun is not installed (`tools/install-peers bun`). */
+export const bun = runtimes.find(({ name }) => name === "bun");
 
 /** The certificate of a name. Rejects if the handshake fails. */
 export async function readPeer(

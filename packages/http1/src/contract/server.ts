@@ -78,7 +78,7 @@ export interface ServerTls {
   names?: ReadonlyMap<string, TlsIdentity>;
   /**
    * Certificates of handshakes that offer only `acme-tls/1` (RFC 8737), by lower-case name; such connections are closed after
-   * the handshake. Undefined when the server is created: there will be none. Bun lacks it.
+   * the handshake. Undefined when the server is created: there will be none.
    */
   challenges?: ReadonlyMap<string, TlsIdentity>;
   /** Called with the lower-case name of a handshake that is refused because no certificate fits. */

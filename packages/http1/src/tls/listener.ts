@@ -1,6 +1,6 @@
 // TLS listeners: certificates by server name, which can be replaced while connections stay open.
 import { createHash } from "node:crypto";
-import type { Socket } from "node:net";
+import type { Server as TcpServer, Socket } from "node:net";
 import {
   type SecureContext,
   type Server as NodeTlsServer,
@@ -10,10 +10,12 @@ import {
 } from "node:tls";
 
 import type { ServerFault, ServerTls, TlsIdentity } from "../contract/server.ts";
+import { createChallengeFront } from "./challenge-front.ts";
 
 /** Protocol of handshakes that prove the control of a name (RFC 8737). */
 const CHALLENGE_PROTOCOL = "acme-tls/1";
 const PROTOCOL = "http/1.1";
+const IS_BUN = process.versions["bun"] !== undefined;
 /** A record with the fatal alert `unrecognized_name` (RFC 6066, section 3). */
 const UNRECOGNIZED_NAME = Buffer.from([0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x70]);
 
@@ -30,7 +32,10 @@ interface Certificates {
 
 /** A TLS server with replaceable certificates. */
 export class TlsListener {
-  readonly listener: NodeTlsServer;
+  /** Accepts the connections. */
+  readonly listener: TcpServer;
+  /** Does the handshakes. */
+  readonly #tls: NodeTlsServer;
   #certificates: Certificates;
   /** Sockets during their handshake. */
   readonly #handshaking = new Set<Socket>();
@@ -48,7 +53,7 @@ export class TlsListener {
     const options: TlsOptions = {
       allowHalfOpen: true,
       noDelay: true,
-      handshakeTimeout: handshakeMs === 0 ? 2_147_483_647 : handshakeMs,
+      handshakeTimeout: limitHandshake(handshakeMs),
       ...this.#chooseProtocols(tls),
       minVersion: tls.minVersion ?? "TLSv1.2",
       ...(tls.fallback === null ? {} : identityOptions(tls.fallback)),
@@ -56,10 +61,12 @@ export class TlsListener {
       sessionIdContext: nameSessions(tls),
       SNICallback: this.#createNameCallback(),
     };
-    this.listener = createServer(options, (socket) => {
+    this.#tls = createServer(options, (socket) => {
       if (socket.alpnProtocol === CHALLENGE_PROTOCOL) socket.destroy();
       else onSocket(socket);
     });
+    this.listener =
+      IS_BUN && tls.challenges !== undefined ? this.#createFront(tls, handshakeMs) : this.#tls;
     this.#setTicketKeys(tls);
     this.listener.on("connection", (socket: Socket) => {
       this.#handshaking.add(socket);
@@ -67,11 +74,11 @@ export class TlsListener {
         if (this.#handshaking.delete(socket)) onHandshakeEnd();
       });
     });
-    this.listener.on("secureConnection", (socket) => {
+    this.#tls.on("secureConnection", (socket) => {
       // The handshake of the raw socket is done; the TLS socket owns it now.
       this.#forgetHandshake(socket);
     });
-    this.listener.on("tlsClientError", (error: NodeJS.ErrnoException, socket) => {
+    this.#tls.on("tlsClientError", (error: NodeJS.ErrnoException, socket) => {
       onFault({
         kind: "tls-handshake",
         status: 0,
@@ -93,7 +100,7 @@ export class TlsListener {
     this.#certificates = certificates;
     if (tls.fallback !== null) {
       const { clientCertificates } = tls;
-      this.listener.setSecureContext({
+      this.#tls.setSecureContext({
         ...identityOptions(tls.fallback),
         minVersion: tls.minVersion ?? "TLSv1.2",
         sessionIdContext: nameSessions(tls),
@@ -111,7 +118,7 @@ export class TlsListener {
 
   // The protocol is chosen before the certificate. Bun ignores the callback.
   #chooseProtocols({ challenges }: ServerTls): Pick<TlsOptions, "ALPNProtocols" | "ALPNCallback"> {
-    if (challenges === undefined) return { ALPNProtocols: [PROTOCOL] };
+    if (challenges === undefined || IS_BUN) return { ALPNProtocols: [PROTOCOL] };
     const isChallenged = (name: string): boolean =>
       this.#certificates.challenges.has(name.toLowerCase());
     const challenged = this.#challenged;
@@ -125,6 +132,33 @@ export class TlsListener {
         return protocols.includes(PROTOCOL) ? PROTOCOL : undefined;
       },
     };
+  }
+
+  #createFront(tls: ServerTls, handshakeMs: number): TcpServer {
+    const find = (name: string): SecureContext | undefined =>
+      this.#certificates.challenges.get(name.toLowerCase());
+    const challenged = createServer(
+      {
+        ALPNProtocols: [CHALLENGE_PROTOCOL],
+        minVersion: tls.minVersion ?? "TLSv1.2",
+        handshakeTimeout: limitHandshake(handshakeMs),
+        SNICallback: (name, done) => {
+          const context = find(name);
+          if (context === undefined) done(new Error("no challenge for this server name"));
+          else done(null, context);
+        },
+      },
+      (socket) => socket.destroy(),
+    );
+    challenged.on("tlsClientError", (_error, socket) => socket.destroy());
+    return createChallengeFront({
+      isPending: () => this.#certificates.challenges.size > 0,
+      isChallenge: (name, protocols) =>
+        protocols.includes(CHALLENGE_PROTOCOL) && find(name) !== undefined,
+      onChallenge: (socket) => challenged.emit("connection", socket),
+      onOther: (socket) => this.#tls.emit("connection", socket),
+      timeoutMs: limitHandshake(handshakeMs),
+    });
   }
 
   #createNameCallback(): NonNullable<TlsOptions["SNICallback"]> {
@@ -156,8 +190,8 @@ export class TlsListener {
 
   // Bun lacks it, and has one thread.
   #setTicketKeys({ ticketKeys }: ServerTls): void {
-    if (ticketKeys === undefined || process.versions["bun"] !== undefined) return;
-    this.listener.setTicketKeys(Buffer.from(ticketKeys));
+    if (ticketKeys === undefined || IS_BUN) return;
+    this.#tls.setTicketKeys(Buffer.from(ticketKeys));
   }
 
   #forgetHandshake({ remoteAddress, remotePort }: Socket): void {
@@ -214,6 +248,11 @@ function describeClientCertificates({ clientCertificates }: ServerTls): TlsOptio
 function nameSessions({ clientCertificates }: ServerTls): string {
   const { mode = "", ca = "" } = clientCertificates ?? {};
   return createHash("sha256").update(`${mode}\n`).update(ca).digest("hex").slice(0, 32);
+}
+
+/** 0 is no limit. */
+function limitHandshake(ms: number): number {
+  return ms === 0 ? 2_147_483_647 : ms;
 }
 
 function isObject(value: unknown): value is object {

@@ -114,7 +114,7 @@ export const acmeKeys = {
     unsetOr(z.array(challengeSchema).min(1).default(["tls-alpn-01", "http-01"])),
     {
       description:
-        "Proofs of the control of a name, the preferred one first; after a failure the next one is tried. dns-01 requires acme_dns, and is the one of wildcards. On Bun there is no tls-alpn-01.",
+        "Proofs of the control of a name, the preferred one first; after a failure the next one is tried. dns-01 requires acme_dns, and is the one of wildcards.",
     },
   ),
   auto_tls_ask_url: key(unset(serviceUrl()), {
