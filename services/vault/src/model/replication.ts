@@ -91,14 +91,17 @@ export interface ReplicatedVersion {
   readonly key: string;
   readonly tags: Readonly<Record<string, string>>;
   readonly isMarker: boolean;
+  /** Encrypted with a named key: rules send it only if they say so. */
+  readonly hasNamedKey: boolean;
 }
 
 /** True if a version belongs to a rule, regardless of other rules. */
 export function matchesReplication(
-  { enabled, prefix = "", tags = {}, deleteMarkers }: ReplicationRule,
+  { enabled, prefix = "", tags = {}, deleteMarkers, encryptedObjects }: ReplicationRule,
   version: ReplicatedVersion,
 ): boolean {
   if (!enabled || !version.key.startsWith(prefix)) return false;
+  if (version.hasNamedKey && encryptedObjects !== true) return false;
   const names = Object.keys(tags);
   if (version.isMarker) return deleteMarkers && names.length === 0;
   return names.every((name) => version.tags[name] === tags[name]);

@@ -74,6 +74,7 @@ export class LocalTarget implements ReplicationTarget {
     const { store, bucket: target } = this.#options;
     const { owner, acl, retention, legalHold, websiteRedirect, storageClass } = object;
     const wanted = rule.destination.storageClass ?? storageClass;
+    const { keyId } = rule.destination;
     await store.copies.copy({
       source: { bucket, key, versionId },
       bucket: target,
@@ -85,6 +86,9 @@ export class LocalTarget implements ReplicationTarget {
         ...(store.remotes.findClass(wanted, target) === undefined && wanted !== "COLD"
           ? { storageClass: wanted }
           : {}),
+        ...(keyId === undefined
+          ? {}
+          : { encryption: { type: "SSE-KMS", keyId: store.keys.resolve(keyId) } }),
         ...(owner === undefined ? {} : { owner }),
         ...(acl === undefined ? {} : { acl }),
         ...(retention === undefined ? {} : { retention }),

@@ -10,6 +10,7 @@ import type { Logger } from "@platform/kernel/log";
 import { type Clock, every, type RepeatingTimer } from "@platform/kernel/time";
 import type { Authorizer } from "../access/authorizer.ts";
 import type { Directory } from "../access/directory.ts";
+import { findRequester } from "../access/stored-requester.ts";
 import { decodeKey } from "../index/records.ts";
 import type { Owner } from "../model/bucket.ts";
 import { findGeoRefusal } from "../model/geo.ts";
@@ -227,16 +228,30 @@ export class Replicator implements ObjectReplication {
     }
   }
 
-  #findRefusal({ bucket, rule }: FoundRule, version: ReplicableVersion): string | undefined {
+  #findRefusal(found: FoundRule, version: ReplicableVersion): string | undefined {
     const { store } = this.#options;
+    const { bucket, rule } = found;
     const { remote } = rule.destination;
-    if (version.kind === "object" && version.object.encryption?.type === "SSE-C")
+    const encryption = version.kind === "object" ? version.object.encryption : undefined;
+    if (encryption?.type === "SSE-C")
       return "Objects with a customer's key (SSE-C) cannot be read without it";
+    if (encryption?.type === "SSE-KMS" && !this.#mayDecrypt(found, encryption.keyId))
+      return "The sender of the rule may not use the key of the object (kms:Decrypt)";
     if (remote === undefined) return undefined;
     const region = store.remotes.find(remote)?.remote.settings.region;
     const placement = store.buckets.find(bucket)?.settings.geoPlacement;
     const mark = version.kind === "object" ? version.object.geo : undefined;
     return findGeoRefusal(mark, placement, { exit: "replication", region });
+  }
+
+  // What is sent can be read at the destination.
+  #mayDecrypt({ settings }: FoundRule, keyId: string): boolean {
+    const { store, authorizer, directory } = this.#options;
+    const policy = store.keys.findPolicy(keyId);
+    const question = { action: "kms:Decrypt", keyId, policy, values: new Map() } as const;
+    return findRequester(settings.requester, directory).some(
+      (caller) => caller.kind === "root" || authorizer.mayUseKey({ ...question, caller }),
+    );
   }
 
   async #findTarget(

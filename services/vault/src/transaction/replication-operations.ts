@@ -4,7 +4,7 @@ import { chooseReplicationRules, type ReplicationMark } from "../model/replicati
 import { StoreError } from "../model/store-error.ts";
 import type { TaskAddress } from "../model/task.ts";
 import { emitEvent } from "./emit.ts";
-import { setMark } from "./replication-rows.ts";
+import { hasNamedKey, setMark } from "./replication-rows.ts";
 import { addTask } from "./task-rows.ts";
 import { findCurrent, findOlder } from "./version-rows.ts";
 import type { BucketState, WriterContext } from "./writer-context.ts";
@@ -190,6 +190,7 @@ export function applyInitiateReplication(
     key: name,
     tags,
     isMarker: row.marker === 1,
+    hasNamedKey: hasNamedKey(detail),
   });
   for (const { id: rule } of rules) {
     const before = detail.replication?.[rule];

@@ -33,6 +33,7 @@ export function planReplication(
     key,
     tags: readTags(tags),
     isMarker,
+    hasNamedKey: hasNamedKey(JSON.parse(detail) as ObjectDetail),
   });
   if (chosen.length === 0) return detail;
   for (const { id: rule } of chosen) {
@@ -72,14 +73,20 @@ export function planAttribute(
 function findReplica(
   rule: Parameters<typeof matchesReplication>[0],
   row: VersionRow,
-  { replica }: ObjectDetail,
+  detail: ObjectDetail,
 ): ReplicationMark | undefined {
-  if (replica !== true || !rule.replicaModifications) return undefined;
+  if (detail.replica !== true || !rule.replicaModifications) return undefined;
   const key = Buffer.from(row.key).toString("utf8");
-  const version = { key, tags: readTags(row.tags), isMarker: false };
+  const tags = readTags(row.tags);
+  const version = { key, tags, isMarker: false, hasNamedKey: hasNamedKey(detail) };
   return matchesReplication(rule, version)
     ? { state: "COMPLETED", version: row.version }
     : undefined;
+}
+
+/** True if a version is encrypted with a named key. */
+export function hasNamedKey({ encryption }: ObjectDetail): boolean {
+  return encryption?.type === "SSE-KMS";
 }
 
 /** Replaces the mark of one rule in the row of a version; `undefined` removes it. */

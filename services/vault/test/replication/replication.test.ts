@@ -1,10 +1,13 @@
 // Replication between two running stores: what follows, in which order, and what a destination that is away changes.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { addReader, callJson, readJson } from "../serving/json-api.ts";
 import { makeBytes } from "../store/fixture.ts";
 import {
+  describeRule,
   listVersions,
   makeBucket,
+  readStates,
   replicate,
   requireSame,
   settle,
@@ -149,4 +152,70 @@ test("both directions send each version once, and both stores agree on the order
     (await far.s3.must("GET", `/both/only-far?tagging&versionId=${version}`)).text,
     /replica/,
   );
+});
+
+const KMS = "x-amz-server-side-encryption";
+const WITH_KEYS =
+  "<SourceSelectionCriteria><SseKmsEncryptedObjects><Status>Enabled</Status></SseKmsEncryptedObjects></SourceSelectionCriteria>";
+
+test("objects with named keys follow only where the rule says so, encrypted there", async () => {
+  const { near, far } = stores;
+  const make = (name: string) =>
+    readJson<{ id: string }>(callJson(near, "POST", "/admin/encryption-keys", { name }), 201);
+  const [own, other] = [await make("own"), await make("other")];
+  for (const name of ["sealed", "sealed-copy"]) await makeBucket(near, name);
+  await makeBucket(far, "sealed");
+  const put = (key: string) =>
+    near.s3.must("PUT", `/sealed/${key}`, {
+      body: key,
+      headers: { [KMS]: "aws:kms", [`${KMS}-aws-kms-key-id`]: own.id },
+    });
+  await replicate(near, "sealed", "far");
+  const { headers } = await put("unnamed");
+  assert.equal(headers["x-amz-replication-status"], undefined);
+  await replicate(near, "sealed", "far", WITH_KEYS);
+  await put("named");
+  await settle(near, "sealed");
+  assert.equal((await far.s3.send("GET", "/sealed/unnamed")).status, 404);
+  const there = await far.s3.must("GET", "/sealed/named");
+  assert.deepEqual([there.text, there.headers[KMS]], ["named", "AES256"]);
+
+  const local = (key: string) =>
+    near.s3.send("PUT", "/sealed?replication", {
+      body: describeRule(
+        "arn:aws:s3:::sealed-copy",
+        WITH_KEYS,
+        `<EncryptionConfiguration><ReplicaKmsKeyID>${key}</ReplicaKmsKeyID></EncryptionConfiguration>`,
+      ),
+    });
+  assert.equal((await local("alias/nobody")).code, "KMS.NotFoundException");
+  assert.equal((await local("alias/other")).status, 200);
+  await put("local");
+  await settle(near, "sealed");
+  const copy = await near.s3.must("GET", "/sealed-copy/local");
+  assert.equal(copy.text, "local");
+  assert.match(String(copy.headers[`${KMS}-aws-kms-key-id`]), new RegExp(`${other.id}$`));
+});
+
+test("the sender of a rule needs the right to read what it sends", async () => {
+  const { near } = stores;
+  for (const name of ["guarded", "guarded-copy"]) await makeBucket(near, name);
+  const policy = {
+    Version: "2012-10-17",
+    Statement: [{ Effect: "Deny", Principal: "*", Action: "kms:Decrypt", Resource: "*" }],
+  };
+  const { id } = await readJson<{ id: string }>(
+    callJson(near, "POST", "/admin/encryption-keys", { name: "guarded", policy }),
+    201,
+  );
+  const key = await addReader(near, "guarded*", ["s3:*"]);
+  const body = describeRule("arn:aws:s3:::guarded-copy", WITH_KEYS);
+  await near.s3.must("PUT", "/guarded?replication", { body, key });
+  await near.s3.must("PUT", "/guarded/k", {
+    body: "secret",
+    headers: { [KMS]: "aws:kms", [`${KMS}-aws-kms-key-id`]: id },
+  });
+  await settle(near, "guarded");
+  assert.match((await readStates(near, "guarded"))[0]!.failures[0]!.reason, /kms:Decrypt/);
+  assert.equal((await near.s3.send("HEAD", "/guarded-copy/k")).status, 404);
 });

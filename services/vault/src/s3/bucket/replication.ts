@@ -5,7 +5,7 @@ import { findGeoRefusal, type GeoPlacement } from "../../model/geo.ts";
 import type { ReplicationRule, ReplicationSettings } from "../../model/replication.ts";
 import { checkPart, S3Error } from "../../model/s3-error.ts";
 import { answerEmpty, answerXml, type S3Answer } from "../answer.ts";
-import { isPermitted } from "../authorization.ts";
+import { checkKeyUse, isPermitted } from "../authorization.ts";
 import {
   getBucket,
   type ObjectApi,
@@ -125,8 +125,15 @@ function startsExisting(rule: ReplicationRule, before: readonly ReplicationRule[
 async function checkDestination(context: OperationContext, rule: ReplicationRule): Promise<void> {
   const { api } = context;
   requireReplicationAllowed(api, getBucket(context).settings.geoPlacement, rule);
-  if (rule.destination.remote === undefined) await checkLocal(context, rule.destination.bucket);
-  else await checkRemote(context, rule.destination.remote, rule.destination.bucket);
+  const { remote, bucket, keyId } = rule.destination;
+  if (remote !== undefined) {
+    await checkRemote(context, remote, bucket);
+    return;
+  }
+  await checkLocal(context, bucket);
+  // A key of a remote is its own matter.
+  if (keyId !== undefined)
+    checkKeyUse(context, "kms:GenerateDataKey")(api.store.keys.requireKey(keyId));
 }
 
 async function checkLocal(context: OperationContext, name: string): Promise<void> {
