@@ -6,18 +6,23 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { test } from "node:test";
+import { after, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { pebbleSkip as skip } from "@platform/testing/pebble";
 import { waitFor } from "@platform/testing/wait";
 import {
   bun,
+  createCleanup,
   type Edge,
   type GateProcess,
   prepareEdge as prepare,
   readPeer,
   startEdge as start,
 } from "./edge.ts";
+
+/** Between handshakes of a client that repeats them until a renewal. */
+const PAUSE_MS = 40;
 
 /** Serial number of the certificate of a name; the code of the error if the handshake fails. */
 async function readSerial(edge: Edge, servername: string, ca: string): Promise<string> {
@@ -40,7 +45,216 @@ async function readPlain(edge: Edge, path: string, host: string) {
   return { status: answer.statusCode, location: answer.headers.location };
 }
 
-for (const challenge of ["tls-alpn-01", "http-01"]) {
+/** Requests of an order, each of which follows the answer of the one before. */
+const STEPS = ["/sign-me-up", "/order-plz", "/authZ/", "/chalZ/", "/finalize-order/", "/certZ/"];
+/** Each is a start of the gateway: all of them in the long form. */
+const KILLED = process.env["PLATFORM_ACME_KILLS"] === "all" ? STEPS : STEPS.slice(0, 1);
+
+const shared = createCleanup();
+after(() => shared.run());
+
+/** The gateway that most tests share: a start takes seconds of processor time. */
+interface Shared {
+  edge: Edge;
+  gate: GateProcess;
+  root: string;
+  /** Names that the judge of unknown names was asked for. */
+  asked: string[];
+  more: object;
+}
+
+let opened: Promise<Shared> | undefined;
+
+function openShared(): Promise<Shared> {
+  opened ??= startShared();
+  return opened;
+}
+
+const target = { target: "http://127.0.0.1:9" };
+const ROUTES = [{ prefix: "/", host: "route.test", ...target }];
+
+// It has been killed before: all that follows is that of an account and orders which were interrupted.
+async function startShared(): Promise<Shared> {
+  const asked: string[] = [];
+  const judge = createServer((incoming, outgoing) => {
+    const name = new URL(incoming.url ?? "/", "http://judge").searchParams.get("domain") ?? "";
+    asked.push(name);
+    outgoing.writeHead(name.startsWith("good") ? 200 : 404).end();
+  }).listen(0, "127.0.0.1");
+  shared.after(() => judge.close());
+  await once(judge, "listening");
+  const { port } = judge.address() as AddressInfo;
+  const edge = await prepare(shared);
+  const more = {
+    acme_challenges: ["tls-alpn-01"],
+    auto_tls_domain: ["one.test", "two.test", "localhost"],
+    auto_tls_hosts: true,
+    auto_tls_ask_url: `http://127.0.0.1:${port}/ask`,
+    auth_token: "operator-token",
+    routes: ROUTES,
+  };
+  for (const step of KILLED) {
+    const known = edge.pebble.readLog().length;
+    const gate = await start(shared, edge, more);
+    await waitFor(
+      () => edge.pebble.readLog().slice(known).includes(`POST ${step}`),
+      () => `${step} in ${edge.pebble.readLog().slice(known)}`,
+    );
+    gate.signal("SIGKILL");
+    await gate.ended;
+  }
+  const gate = await start(shared, edge, more);
+  return { edge, gate, root: await edge.pebble.readRoot(), asked, more };
+}
+
+const REFUSED = "ERR_SSL_TLSV1_UNRECOGNIZED_NAME";
+
+function waitForSerial(
+  { edge, root, gate }: Shared,
+  name: string,
+  fits: (serial: string) => boolean = (serial) => /^[0-9A-F]+$/.test(serial),
+): Promise<string> {
+  return waitFor(
+    async () => {
+      const serial = await readSerial(edge, name, root);
+      return fits(serial) && serial;
+    },
+    () => `${name} in ${JSON.stringify(gate.lines())}`,
+  );
+}
+
+test(
+  `kill -9 after ${KILLED.length} steps of an order makes no second account`,
+  { skip },
+  async () => {
+    const one = await openShared();
+    await waitForSerial(one, "one.test");
+    assert.match(one.edge.pebble.readLog(), /There are now 1 accounts in memory/);
+    assert.doesNotMatch(one.edge.pebble.readLog(), /There are now 2 accounts in memory/);
+  },
+);
+
+const bin = fileURLToPath(new URL("../../../bin/platform-gate.js", import.meta.url));
+
+/** Runs a command of the gateway's program against a running gateway. */
+function runCommand(edge: Edge, root: string, args: readonly string[]) {
+  const ca = join(edge.folder, "root.pem");
+  writeFileSync(ca, root);
+  // Its certificate is one of a name, which resolves to this machine.
+  const url = `https://localhost:${edge.port}`;
+  const all = [bin, "certificates", ...args, "--url", url, "--ca", ca];
+  const env = { ...process.env, PLATFORM_GATE_AUTH_TOKEN: "operator-token" };
+  const { status, stdout, stderr } = spawnSync(process.execPath, all, { encoding: "utf8", env });
+  return { status, stdout, stderr };
+}
+
+test("certificates are listed, renewed and revoked by commands", { skip }, async () => {
+  const one = await openShared();
+  const { edge, root } = one;
+  await waitForSerial(one, "localhost");
+  const listed = runCommand(edge, root, ["list"]);
+  assert.match(listed.stdout, /^localhost {2}acme {2}valid {2}20\d\d-/m, listed.stderr);
+  const first = await readSerial(edge, "localhost", root);
+  const renewed = runCommand(edge, root, ["renew", "localhost"]);
+  assert.match(renewed.stdout, /^localhost: new certificate, valid until /, renewed.stderr);
+  const second = await readSerial(edge, "localhost", root);
+  assert.notEqual(second, first);
+  const reason = ["--reason", "key_compromise"];
+  const revoked = runCommand(edge, root, ["revoke", "localhost", ...reason]);
+  assert.match(revoked.stdout, /revoked\n.*new certificate/s, revoked.stderr);
+  assert.notEqual(await readSerial(edge, "localhost", root), second);
+  assert.match(edge.pebble.readLog(), /Revoked|revoked|revoke-cert/);
+  const unknown = runCommand(edge, root, ["renew", "other.test"]);
+  assert.equal(unknown.status, 1);
+  assert.match(unknown.stderr, /other\.test is not a name with an automatic certificate/);
+});
+
+test("plain HTTP redirects to https, and refuses hosts that are no names", { skip }, async () => {
+  const { edge } = await openShared();
+  const location = `https://one.test:${edge.port}/a/b?c=d`;
+  assert.deepEqual(await readPlain(edge, "/a/b?c=d", "One.Test:80"), { status: 308, location });
+  for (const host of ["127.0.0.1", "a_b..test", "<script>"]) {
+    assert.deepEqual(await readPlain(edge, "/", host), { status: 400, location: undefined });
+  }
+  const path = "/.well-known/acme-challenge/unknown";
+  assert.equal((await readPlain(edge, path, "one.test")).status, 404);
+});
+
+test("a host of a new route gets a certificate", { skip }, async () => {
+  const one = await openShared();
+  const { edge, gate, more } = one;
+  await waitForSerial(one, "route.test");
+  const path = join(edge.folder, "gate.json");
+  const reload = (routes: typeof ROUTES): void => {
+    writeFileSync(path, JSON.stringify({ ...edge.config, ...more, routes }));
+    gate.signal("SIGHUP");
+  };
+  const both = [...ROUTES, { prefix: "/", host: "added.test", ...target }];
+  reload(both);
+  const serial = await waitForSerial(one, "added.test");
+  // The certificate of a host that comes back is on disk.
+  reload(ROUTES);
+  await waitForSerial(one, "added.test", (text) => text === REFUSED);
+  reload(both);
+  await waitForSerial(one, "added.test", (text) => text === serial);
+});
+
+test("a name is asked for once its handshake has failed", { skip }, async () => {
+  const one = await openShared();
+  one.asked.length = 0;
+  for (const name of ["good.test", "bad.test", "bad.test"]) {
+    assert.equal(await readSerial(one.edge, name, ""), REFUSED);
+  }
+  await waitForSerial(one, "good.test");
+  assert.deepEqual(one.asked.sort(), ["bad.test", "good.test"]);
+});
+
+test(
+  "a damaged certificate is set aside and obtained again; a damaged account stops the start",
+  { skip },
+  async () => {
+    const one = await openShared();
+    const { edge, root, more } = one;
+    await waitForSerial(one, "two.test");
+    const [kept, asked, damaged] = await Promise.all([
+      waitForSerial(one, "one.test"),
+      waitForSerial(one, "good.test"),
+      waitForSerial(one, "two.test"),
+    ]);
+    one.gate.signal("SIGTERM");
+    await one.gate.ended;
+    const acme = join(edge.folder, "gate.json.state", "acme");
+    const [hash = ""] = readdirSync(acme);
+    const certificates = join(acme, hash, "certificates");
+    for (const name of readdirSync(certificates)) {
+      if (name.includes("two.test")) writeFileSync(join(certificates, name), "cut");
+    }
+    one.gate = await start(shared, edge, more);
+    await one.gate.waitForLine(({ msg }) => /a stored certificate is damaged/.test(msg));
+    // All others are those from before the restart, at the first connection.
+    assert.equal(await readSerial(edge, "one.test", root), kept);
+    assert.equal(await readSerial(edge, "good.test", root), asked, "also that which was asked for");
+    assert.notEqual(await waitForSerial(one, "two.test"), damaged);
+    assert.equal(
+      one.gate.lines().some(({ msg }) => msg === "account registered"),
+      false,
+    );
+    assert.ok(
+      readdirSync(certificates).some((name) => /^two\.test\.json\.damaged-\d+$/.test(name)),
+    );
+    one.gate.signal("SIGTERM");
+    await one.gate.ended;
+    for (const name of ["account.json", ".account.json.copy"]) {
+      writeFileSync(join(acme, hash, name), "cut");
+    }
+    await assert.rejects(start(shared, edge, more), /account\.json is not usable/);
+  },
+);
+
+/** In the long form: the shared gateway has the first kind and a restart, that of the external account the other kind. */
+const CHALLENGES = KILLED.length > 1 ? ["tls-alpn-01", "http-01"] : [];
+
+for (const challenge of CHALLENGES) {
   test(
     `${challenge}: a certificate is obtained, and kept over a restart`,
     { skip },
@@ -53,7 +267,7 @@ for (const challenge of ["tls-alpn-01", "http-01"]) {
       const serial = await readSerial(edge, "one.test", root);
       assert.match(serial, /^[0-9A-F]+$/);
       assert.notEqual(await readSerial(edge, "two.test", root), serial);
-      assert.equal(await readSerial(edge, "three.test", root), "ERR_SSL_TLSV1_UNRECOGNIZED_NAME");
+      assert.equal(await readSerial(edge, "three.test", root), REFUSED);
       gate.signal("SIGTERM");
       await gate.ended;
       const next = await start(context, edge, more);
@@ -85,62 +299,8 @@ test(
       serials.add(serial);
       // Bun may reset the connection before the client has read the alert.
       assert.match(await readSerial(edge, "three.test", root), /UNRECOGNIZED_NAME|ECONNRESET/);
+      await delay(PAUSE_MS);
     }
-  },
-);
-
-const bin = fileURLToPath(new URL("../../../bin/platform-gate.js", import.meta.url));
-
-/** Runs a command of the gateway's program against a running gateway. */
-function runCommand(edge: Edge, root: string, args: readonly string[]) {
-  const ca = join(edge.folder, "root.pem");
-  writeFileSync(ca, root);
-  // Its certificate is one of a name, which resolves to this machine.
-  const url = `https://localhost:${edge.port}`;
-  const all = [bin, "certificates", ...args, "--url", url, "--ca", ca];
-  const env = { ...process.env, PLATFORM_GATE_AUTH_TOKEN: "operator-token" };
-  const { status, stdout, stderr } = spawnSync(process.execPath, all, { encoding: "utf8", env });
-  return { status, stdout, stderr };
-}
-
-test("certificates are listed, renewed and revoked by commands", { skip }, async (context) => {
-  const edge = await prepare(context);
-  const gate = await start(context, edge, {
-    auto_tls_domain: ["localhost"],
-    auth_token: "operator-token",
-  });
-  await waitForCertificate(gate, "localhost");
-  const root = await edge.pebble.readRoot();
-  const listed = runCommand(edge, root, ["list"]);
-  assert.match(listed.stdout, /^localhost {2}acme {2}valid {2}20\d\d-/m, listed.stderr);
-  const first = await readSerial(edge, "localhost", root);
-  const renewed = runCommand(edge, root, ["renew", "localhost"]);
-  assert.match(renewed.stdout, /^localhost: new certificate, valid until /, renewed.stderr);
-  const second = await readSerial(edge, "localhost", root);
-  assert.notEqual(second, first);
-  const reason = ["--reason", "key_compromise"];
-  const revoked = runCommand(edge, root, ["revoke", "localhost", ...reason]);
-  assert.match(revoked.stdout, /revoked\n.*new certificate/s, revoked.stderr);
-  assert.notEqual(await readSerial(edge, "localhost", root), second);
-  assert.match(edge.pebble.readLog(), /Revoked|revoked|revoke-cert/);
-  const unknown = runCommand(edge, root, ["renew", "other.test"]);
-  assert.equal(unknown.status, 1);
-  assert.match(unknown.stderr, /other\.test is not a name with an automatic certificate/);
-});
-
-test(
-  "plain HTTP redirects to https, and refuses hosts that are no names",
-  { skip },
-  async (context) => {
-    const edge = await prepare(context);
-    await start(context, edge);
-    const location = `https://one.test:${edge.port}/a/b?c=d`;
-    assert.deepEqual(await readPlain(edge, "/a/b?c=d", "One.Test:80"), { status: 308, location });
-    for (const host of ["127.0.0.1", "a_b..test", "<script>"]) {
-      assert.deepEqual(await readPlain(edge, "/", host), { status: 400, location: undefined });
-    }
-    const path = "/.well-known/acme-challenge/unknown";
-    assert.equal((await readPlain(edge, path, "one.test")).status, 404);
   },
 );
 
@@ -155,7 +315,11 @@ test(
     assert.match(String(refusal["reason"]), /set acme_eab_kid and acme_eab_hmac_key/);
     gate.signal("SIGTERM");
     await gate.ended;
-    const more = { acme_eab_kid: "kid-1", acme_eab_hmac_key: key };
+    const more = {
+      acme_eab_kid: "kid-1",
+      acme_eab_hmac_key: key,
+      acme_challenges: ["http-01"],
+    };
     const bound = await start(context, edge, more);
     await waitForCertificate(bound, "one.test");
     assert.match(await readSerial(edge, "one.test", await edge.pebble.readRoot()), /^[0-9A-F]+$/);
@@ -190,6 +354,7 @@ test("handshakes during renewals get a certificate of their name", { skip }, asy
     const serial = await readSerial(edge, name, root);
     assert.match(serial, /^[0-9A-F]+$/, name);
     serials.add(serial);
+    await delay(PAUSE_MS);
   }
   assert.ok(serials.size >= 4, String(serials.size));
   const ca = join(edge.folder, "root.pem");
@@ -202,86 +367,6 @@ test("handshakes during renewals get a certificate of their name", { skip }, asy
   if (HANDSHAKES >= 1_000) assert.ok(count() >= before + 2, `${count() - before} renewals`);
 });
 
-test("a host of a new route gets a certificate", { skip }, async (context) => {
-  const edge = await prepare(context);
-  const own = { target: "http://127.0.0.1:9" };
-  const routes = [{ prefix: "/", host: "one.test", ...own }];
-  const gate = await start(context, edge, { auto_tls_domain: [], routes });
-  await waitForCertificate(gate, "one.test");
-  const more = [...routes, { prefix: "/", host: "two.test", ...own }];
-  const path = join(edge.folder, "gate.json");
-  const reload = (used: typeof routes): void => {
-    const config = { ...edge.config, auto_tls_domain: [], routes: used };
-    writeFileSync(path, JSON.stringify(config));
-    gate.signal("SIGHUP");
-  };
-  reload(more);
-  await waitForCertificate(gate, "two.test");
-  const root = await edge.pebble.readRoot();
-  const serial = await readSerial(edge, "two.test", root);
-  // The certificate of a host that comes back is on disk.
-  const refused = "ERR_SSL_TLSV1_UNRECOGNIZED_NAME";
-  const waitForSerial = (wanted: string): Promise<true> =>
-    waitFor(async () => (await readSerial(edge, "two.test", root)) === wanted);
-  reload(routes);
-  await waitForSerial(refused);
-  reload(more);
-  await waitForSerial(serial);
-});
-
-test("a name is asked for once its handshake has failed", { skip }, async (context) => {
-  const asked: string[] = [];
-  const judge = createServer((incoming, outgoing) => {
-    const name = new URL(incoming.url ?? "/", "http://judge").searchParams.get("domain") ?? "";
-    asked.push(name);
-    outgoing.writeHead(name.startsWith("good") ? 200 : 404).end();
-  }).listen(0, "127.0.0.1");
-  context.after(() => judge.close());
-  await once(judge, "listening");
-  const { port } = judge.address() as AddressInfo;
-  const edge = await prepare(context);
-  const more = { auto_tls_domain: [], auto_tls_ask_url: `http://127.0.0.1:${port}/ask` };
-  const gate = await start(context, edge, more);
-  for (const name of ["good.test", "bad.test", "bad.test"]) {
-    assert.equal(await readSerial(edge, name, ""), "ERR_SSL_TLSV1_UNRECOGNIZED_NAME");
-  }
-  await waitForCertificate(gate, "good.test");
-  assert.deepEqual(asked.sort(), ["bad.test", "good.test"]);
-  gate.signal("SIGTERM");
-  await gate.ended;
-  await start(context, edge, more);
-  const root = await edge.pebble.readRoot();
-  assert.match(await readSerial(edge, "good.test", root), /^[0-9A-F]+$/);
-});
-
-test(
-  "a damaged certificate is set aside and obtained again; a damaged account stops the start",
-  { skip },
-  async (context) => {
-    const edge = await prepare(context);
-    const gate = await start(context, edge);
-    await waitForCertificate(gate, "one.test");
-    gate.signal("SIGTERM");
-    await gate.ended;
-    const acme = join(edge.folder, "gate.json.state", "acme");
-    const [hash = ""] = readdirSync(acme);
-    const certificates = join(acme, hash, "certificates");
-    for (const name of readdirSync(certificates)) writeFileSync(join(certificates, name), "cut");
-    const next = await start(context, edge);
-    await next.waitForLine(({ msg }) => /a stored certificate is damaged/.test(msg));
-    await waitForCertificate(next, "one.test");
-    assert.ok(
-      readdirSync(certificates).some((name) => /^one\.test\.json\.damaged-\d+$/.test(name)),
-    );
-    next.signal("SIGTERM");
-    await next.ended;
-    for (const name of ["account.json", ".account.json.copy"]) {
-      writeFileSync(join(acme, hash, name), "cut");
-    }
-    await assert.rejects(start(context, edge), /account\.json is not usable/);
-  },
-);
-
 test("an unreachable directory does not delay the start", { skip }, async (context) => {
   const edge = await prepare(context);
   await edge.pebble.stop();
@@ -290,34 +375,3 @@ test("an unreachable directory does not delay the start", { skip }, async (conte
   assert.equal(line["name"], "one.test");
   assert.ok(Number(line["wait_s"]) >= 45 && Number(line["wait_s"]) <= 75);
 });
-
-/** Requests of an order, each of which follows the answer of the one before. */
-const STEPS = ["/sign-me-up", "/order-plz", "/authZ/", "/chalZ/", "/finalize-order/", "/certZ/"];
-/** Each is a start of the gateway: all of them in the long form. */
-const KILLED = process.env["PLATFORM_ACME_KILLS"] === "all" ? STEPS : STEPS.slice(0, 1);
-
-test(
-  `kill -9 after ${KILLED.length} steps of an order makes no second account`,
-  { skip },
-  async (context) => {
-    const edge = await prepare(context);
-    for (const step of KILLED) {
-      const known = edge.pebble.readLog().length;
-      const gate = await start(context, edge);
-      await waitFor(
-        () => edge.pebble.readLog().slice(known).includes(`POST ${step}`),
-        () => `${step} in ${edge.pebble.readLog().slice(known)}`,
-      );
-      gate.signal("SIGKILL");
-      await gate.ended;
-    }
-    const next = await start(context, edge);
-    const root = await edge.pebble.readRoot();
-    await waitFor(
-      async () => /^[0-9A-F]+$/.test(await readSerial(edge, "one.test", root)),
-      () => JSON.stringify(next.lines()),
-    );
-    assert.match(edge.pebble.readLog(), /There are now 1 accounts in memory/);
-    assert.doesNotMatch(edge.pebble.readLog(), /There are now 2 accounts in memory/);
-  },
-);

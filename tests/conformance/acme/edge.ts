@@ -14,6 +14,19 @@ import {
 
 export { type GateProcess };
 
+type Context = Pick<TestContext, "after">;
+
+/** Collects the ends of what several tests of a file share, for its `after`. */
+export function createCleanup() {
+  const steps: (() => unknown)[] = [];
+  return {
+    after: (step: () => unknown): void => void steps.push(step),
+    run: async (): Promise<void> => {
+      for (const step of steps.toReversed()) await step();
+    },
+  };
+}
+
 /** A directory with the folder and the configuration of a gateway. */
 export interface Edge {
   pebble: Pebble;
@@ -25,7 +38,7 @@ export interface Edge {
 
 /** Starts pebble, which validates at the ports of the configuration. */
 export async function prepareEdge(
-  context: TestContext,
+  context: Context,
   options: Partial<Parameters<typeof startPebble>[0]> = {},
 ): Promise<Edge> {
   const folder = options.folder ?? makeFolder(context);
@@ -45,11 +58,11 @@ export async function prepareEdge(
 }
 
 /** A folder that is removed when the test ends. */
-export const makeEdgeFolder = (context: TestContext): string => makeFolder(context);
+export const makeEdgeFolder = (context: Context): string => makeFolder(context);
 
 /** Starts a gateway; `more` is added to its configuration. */
 export const startEdge = (
-  context: TestContext,
+  context: Context,
   { folder, config }: Edge,
   more: object = {},
   runtime: Runtime = runtimes[0]!,
