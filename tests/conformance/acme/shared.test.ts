@@ -26,6 +26,23 @@ async function isResumed(from: number, to: number, ca: string): Promise<boolean>
   return isReused;
 }
 
+/** Has a gateway order a new certificate now. */
+async function renew(port: number, ca: string): Promise<void> {
+  const asked = request({
+    host: "127.0.0.1",
+    port,
+    servername: "one.test",
+    ca,
+    method: "POST",
+    path: "/api/v1/admin/certificates/one.test/renew",
+    headers: { Authorization: "Bearer token", "Content-Type": "application/json" },
+    checkServerIdentity: () => undefined,
+  }).end("{}");
+  const [answer] = (await once(asked, "response")) as [{ statusCode: number; resume: () => void }];
+  answer.resume();
+  assert.ok(answer.statusCode < 300, String(answer.statusCode));
+}
+
 const count = (gate: GateProcess, msg: string): number =>
   gate.lines().filter((line) => line.msg === msg).length;
 
@@ -61,27 +78,25 @@ test(
     assert.equal(await readSerial(second), before);
     assert.equal(await isResumed(first.port, second.port, root), true);
 
-    const asked = request({
-      host: "127.0.0.1",
-      port,
-      servername: "one.test",
-      ca: root,
-      method: "POST",
-      path: "/api/v1/admin/certificates/one.test/renew",
-      headers: { Authorization: "Bearer token", "Content-Type": "application/json" },
-      checkServerIdentity: () => undefined,
-    }).end("{}");
-    const [answer] = (await once(asked, "response")) as [
-      { statusCode: number; resume: () => void },
-    ];
-    answer.resume();
-    assert.ok(answer.statusCode < 300, String(answer.statusCode));
+    await renew(port, root);
     await waitFor(async () => (await readSerial(first)) !== before, "the renewed certificate");
     assert.equal(await readSerial(first), await readSerial(second));
     assert.equal(count(second, "cannot obtain a certificate"), 0);
 
     await killRedis(redis);
     await second.waitForLine(({ msg }) => /certificates are not shared: Redis/.test(msg));
-    assert.match(await readSerial(first), /^[0-9A-F]+$/);
+    const common = await readSerial(first);
+    assert.match(common, /^[0-9A-F]+$/);
+    // Its own certificate meanwhile, which the other one takes over when Redis is back: the later start wins.
+    await renew(first.port, root);
+    await waitFor(async () => (await readSerial(first)) !== common, "a certificate without Redis");
+    assert.equal(await readSerial(second), common);
+    const newest = await readSerial(first);
+    await startRedis(context, redis.port);
+    await waitFor(
+      async () => (await readSerial(second)) === newest,
+      () => JSON.stringify(gates.map((gate) => gate.lines())),
+    );
+    assert.equal(await readSerial(first), newest);
   },
 );
