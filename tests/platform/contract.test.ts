@@ -65,6 +65,7 @@ const FAILING: Readonly<Record<string, number>> = {
     ].map((path) => [`runtime /api/v1/projects/{project}/databases${path}`, 404]),
   ),
   "runtime /api/v1/projects/{name}/operations": 404,
+  "runtime /api/v1/projects/{name}/environment": 404,
   // A cookie, and a token of its own.
   ...Object.fromEntries(
     CONTRACT_SERVICES.flatMap((service) => [

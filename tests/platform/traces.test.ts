@@ -1,5 +1,7 @@
 // Traces over all services: a request through the gateway to a project, and its spans in each of them.
 import assert from "node:assert/strict";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { waitFor } from "@platform/testing/wait";
 import { ADA, Platform } from "../identity/platform.ts";
@@ -16,6 +18,9 @@ interface Span {
 const PROJECT = `server { port: 3000 }
 export route GET /hello () { return "hello" }
 export route GET /broken () { throw new Error("the shelf is empty"); }
+export route GET /variables () {
+  return { greeting: process.env["GREETING"] ?? null, key: process.env["API_KEY"] ?? null, issuer: process.env["OIDC_ISSUER"] };
+}
 export route POST /echo ({ headers, body }) {
   return { token: headers.get("authorization"), cookie: headers.get("cookie"), own: headers.get("x-own"), body };
 }
@@ -196,6 +201,96 @@ test("a tried request reaches what one from outside reaches, at the host of its 
   }
 });
 
+async function callVariables(method: string, path: string, json?: object, token = platform.admin) {
+  const url = new URL(`/api/v1/projects/shop/environment${path}`, platform.runtime);
+  const answer = await fetch(url, {
+    method,
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+  });
+  const text = await answer.text();
+  return { status: answer.status, body: text === "" ? {} : (JSON.parse(text) as never) };
+}
+
+interface ListedVariables {
+  items: { name: string; source: string; secret: boolean | null; value: string | null }[];
+  restart_needed: boolean;
+}
+
+test("variables of a project are set for its next start, secrets without a way to read them", async () => {
+  const secret = 'hunter2 "\n$x ü';
+  assert.equal(
+    (await callVariables("PUT", "/GREETING", { value: "hi", secret: false })).status,
+    204,
+  );
+  assert.equal((await callVariables("PUT", "/API_KEY", { value: secret })).status, 204);
+  const { body } = (await callVariables("GET", "")) as never as { body: ListedVariables };
+  assert.equal(body.restart_needed, true);
+  const describe = (name: string): unknown[] => {
+    const found = body.items.find((one) => one.name === name);
+    return [found?.source, found?.secret, found?.value];
+  };
+  assert.deepEqual(describe("GREETING"), ["own", false, "hi"]);
+  assert.deepEqual(describe("API_KEY"), ["own", true, null]);
+  assert.deepEqual(describe("OIDC_CLIENT_SECRET"), ["platform", null, null]);
+  assert.deepEqual(describe("PATH"), ["shell", null, null]);
+  const folder = join(platform.dataDir, "environment");
+  for (const file of readdirSync(folder)) {
+    const path = join(folder, file);
+    assert.equal(statSync(path).mode & 0o777, 0o600, file);
+    assert.ok(!readFileSync(path, "utf8").includes("hunter2"), file);
+  }
+
+  for (const name of ["OIDC_ISSUER", "PLATFORM_SERVICE_PORT", "PLATFORM_X", "MESSAGING_URL"]) {
+    assert.equal((await callVariables("PUT", `/${name}`, { value: "x" })).status, 409, name);
+  }
+  for (const name of ["NODE_OPTIONS", "PATH", "LD_PRELOAD", "a-b", "1A", "A%00"]) {
+    assert.equal((await callVariables("PUT", `/${name}`, { value: "x" })).status, 400, name);
+  }
+  for (const value of ["a\0b", "x".repeat(40_000)]) {
+    assert.equal((await callVariables("PUT", "/LONG", { value })).status, 400);
+  }
+  const { access_token: ada } = await platform.signIn(ADA);
+  for (const [method, path] of [
+    ["GET", ""],
+    ["PUT", "/GREETING"],
+    ["DELETE", "/GREETING"],
+  ] as const) {
+    const json = method === "PUT" ? { value: "x" } : undefined;
+    assert.equal((await callVariables(method, path, json, ada)).status, 403, method);
+  }
+  assert.equal((await callVariables("DELETE", "/NOTHING")).status, 404);
+
+  const restart = new URL("/api/v1/services/shop/restart", platform.runtime);
+  const headers = { authorization: `Bearer ${platform.admin}` };
+  assert.equal((await fetch(restart, { method: "POST", headers })).status, 202);
+  const readProcess = async (): Promise<Record<string, unknown>> => {
+    const { status, text } = await platform.ask("/variables", { host: "shop.localhost" });
+    return status === 200 ? (JSON.parse(text) as Record<string, unknown>) : {};
+  };
+  const seen = await waitFor(async () => {
+    const found = await readProcess();
+    return found["greeting"] === "hi" ? found : undefined;
+  });
+  assert.equal(seen["key"], secret);
+  assert.match(String(seen["issuer"]), /^http/);
+  await waitFor(async () => {
+    const { body: later } = (await callVariables("GET", "")) as never as { body: ListedVariables };
+    return !later.restart_needed;
+  });
+  assert.equal((await callVariables("DELETE", "/API_KEY")).status, 204);
+  const audit = await fetch(new URL("/api/v1/data-audit?target=shop", platform.runtime), {
+    headers,
+  });
+  const text = await audit.text();
+  assert.ok(!text.includes("hunter2"), "no value in the audit log");
+  const { items } = JSON.parse(text) as { items: { action: string; detail: object }[] };
+  assert.deepEqual(
+    items.slice(0, 3).map(({ action }) => action),
+    ["project.variable.remove", "project.variable.set", "project.variable.set"],
+  );
+});
+
 test("the operations of a project are those of its documentation", async () => {
   const answer = await fetch(new URL("/api/v1/projects/shop/operations", platform.runtime), {
     headers: { authorization: `Bearer ${platform.admin}` },
@@ -208,6 +303,7 @@ test("the operations of a project are those of its documentation", async () => {
   assert.deepEqual(items.map(({ method, path }) => `${method} ${path}`).toSorted(), [
     "GET /broken",
     "GET /hello",
+    "GET /variables",
     "POST /echo",
   ]);
 });

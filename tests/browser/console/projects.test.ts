@@ -127,6 +127,7 @@ for (const look of LOOKS) {
           `/projects/${project}/sql/items?sql=${encodeURIComponent("select * from people where id < :max")}`,
         ],
         ["audit", `/projects/${project}/audit/items`],
+        ["environment", `/projects/${project}/environment`],
       ] as const;
       for (const [name, path] of paths) {
         await goTo(console, path);
@@ -257,6 +258,40 @@ test(
     await cellOf(20, 3).waitFor();
     assert.equal((await head.boundingBox())!.width, drawn);
     await page.evaluate("localStorage.clear()");
+  },
+);
+
+test(
+  "a secret is set for a project, and a restart is offered",
+  { skip: chromiumSkip },
+  async (t) => {
+    const console = await openPlatform(
+      t,
+      browser,
+      platform,
+      undefined,
+      `/projects/${project}/environment`,
+    );
+    const { page } = console;
+    await page.getByRole("button", { name: "Set a variable…" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name").fill("OIDC_ISSUER");
+    await dialog.getByLabel("Value").fill("hunter2");
+    await dialog.getByRole("button", { name: "Set", exact: true }).click();
+    await dialog.getByText("The platform sets OIDC_ISSUER for its projects.").waitFor();
+    await dialog.getByLabel("Name").fill("API_KEY");
+    await checkPage(console, "a variable");
+    await dialog.getByRole("button", { name: "Set", exact: true }).click();
+    await page.getByText("The project runs with earlier variables.").waitFor();
+    const row = page.locator("main tr", { hasText: "API_KEY" });
+    await row.getByText("secret", { exact: true }).waitFor();
+    assert.ok(!(await page.content()).includes("hunter2"));
+    await checkPage(console, "variables of a project");
+    await takePicture(console, "projects-variables");
+    await page.getByRole("button", { name: "Restart it" }).click();
+    await page.getByText("The project runs with earlier variables.").waitFor({ state: "detached" });
+    await row.getByRole("button", { name: "Remove API_KEY" }).click();
+    await row.waitFor({ state: "detached" });
   },
 );
 

@@ -30,6 +30,7 @@ export interface RuntimeAnswers {
   "POST /first-steps/tunnel": { url: string; ends_at: string };
   "GET /projects/{name}/operations": { docs: string; items: { method: string; path: string; summary: string; has_body: boolean }[] };
   "POST /projects/{name}/try": { status: number; headers: { name: string; value: string }[]; body: string; encoding: "utf8" | "base64"; truncated: boolean; duration_ms: number; trace_id: string };
+  "GET /projects/{name}/environment": { items: { name: string; source: "platform" | "own" | "file" | "shell"; secret: boolean | null; value: string | null; set_by: string | null; set_at: string | null }[]; restart_needed: boolean };
   "GET /schedules": { items: { id: string; service: string; name: string; timing: string; next_run_at: string | null; is_running: boolean; last_run: { started_at: string; duration_ms: number; outcome: "done" | "failed"; error: string | null } | null }[] };
   "POST /schedules/{id}/run": { id: string; service: string; name: string; timing: string; next_run_at: string | null; is_running: boolean; last_run: { started_at: string; duration_ms: number; outcome: "done" | "failed"; error: string | null } | null };
   "POST /credentials/{name}/rotate": { name: string; former_ends_at: string; followed: string[]; pending: string[] };

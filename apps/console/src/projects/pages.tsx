@@ -4,6 +4,7 @@ import { matchPath, path } from "../router/router.ts";
 import { useTrace } from "../stage/stage.ts";
 import { ApiPage } from "./api-page.tsx";
 import { AuditPage } from "./audit-page.tsx";
+import { EnvironmentPage } from "./environment-page.tsx";
 import { ProjectPage, ProjectsPage } from "./projects.tsx";
 import { SqlPage } from "./sql-page.tsx";
 import { TablePage } from "./table-page.tsx";
@@ -26,6 +27,10 @@ export default function ProjectPages() {
   }
   const api = matchPath("/projects/:project/api", current);
   if (api !== undefined) return <ApiPage key={current} project={api["project"]!} />;
+  const environment = matchPath("/projects/:project/environment", current);
+  if (environment !== undefined) {
+    return <EnvironmentPage key={current} project={environment["project"]!} />;
+  }
   const project = matchPath("/projects/:project", current);
   return project === undefined ? <ProjectsPage /> : <ProjectPage name={project["project"]!} />;
 }

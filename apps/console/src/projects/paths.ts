@@ -17,6 +17,11 @@ export function apiPath(project: string): string {
   return `${projectPath(project)}/api`;
 }
 
+/** The page of a project's variables. */
+export function environmentPath(project: string): string {
+  return `${projectPath(project)}/environment`;
+}
+
 /** The page of statements. */
 export function sqlPath(project: string, database: string): string {
   return `${projectPath(project)}/sql/${segment(database)}`;

@@ -12,7 +12,7 @@ import { Loading } from "../view/problem.tsx";
 import { State, type StateKind } from "../view/state.tsx";
 import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
-import { apiPath, dataPath, projectPath } from "./paths.ts";
+import { apiPath, dataPath, environmentPath, projectPath } from "./paths.ts";
 
 const REFRESH_MS = 5_000;
 
@@ -199,6 +199,7 @@ function DatabaseTable({ project, items }: { project: string; items: readonly Da
 function Links({ name }: { name: string }) {
   const links: [to: string, label: string][] = [
     [apiPath(name), t("API of the project")],
+    [environmentPath(name), t("Environment")],
     [`/runtime/logs?service=${segment(name)}`, t("Log")],
     ["/runtime/schedules", t("Schedules")],
     [`/gateway/routes?filter=${segment(name)}`, t("Routes")],

@@ -24,6 +24,7 @@ import { createDataChangeRoutes } from "./data-change-routes.ts";
 import { createDataRoutes } from "./data-routes.ts";
 import { describeConditions, describeFigures } from "./conditions.ts";
 import { SampleTunnel } from "../client/sample-tunnel.ts";
+import { createEnvironmentRoutes } from "./environment-routes.ts";
 import { createFirstStepRoutes } from "./first-step-routes.ts";
 import { createLogRoutes, readStreamFilter } from "./log-routes.ts";
 import { createLogStreams } from "./log-streams.ts";
@@ -107,7 +108,7 @@ export async function startApi(options: RuntimeApiOptions): Promise<void> {
       ...createServiceRoutes({ ...options, onChange }),
       ...createProjectRoutes({ ...options, listen: options.log.listen, onChange }),
       ...createRoutesOfData(data, options.projects),
-      ...createRoutesOfDevelopers(options, data, onChange),
+      ...createRoutesOfDevelopers(options, { data, clock: service.clock }, onChange),
       ...createScheduleRoutes(options.schedules, onChange),
       ...createCredentialRoutes(options.credentials, onChange),
       ...createLogRoutes({ path: options.log.path, findService }),
@@ -137,8 +138,8 @@ function listFeatures({ state }: RunningServices): string[] {
 }
 
 function createRoutesOfDevelopers(
-  { getTarget, projects, lifecycle }: RuntimeApiOptions,
-  data: DataService,
+  { getTarget, projects, lifecycle, dataDir }: RuntimeApiOptions,
+  { data, clock }: { data: DataService; clock: Clock },
   onChange: (title: string, actor: string) => void,
 ): ApiRoute[] {
   const tunnel = new SampleTunnel(getTarget);
@@ -147,6 +148,7 @@ function createRoutesOfDevelopers(
     ...createApplicationRoutes({ getTarget, onChange }),
     ...createFirstStepRoutes({ getTarget, tunnel, onChange }),
     ...createTryRoutes({ getTarget, projects, data }),
+    ...createEnvironmentRoutes({ projects, dataDir, clock, data, onChange }),
   ];
 }
 

@@ -23,6 +23,7 @@ import { BACKUP_TOKEN } from "../services/backup.ts";
 import { findReport, formatListenerUrl, type ServiceEntry } from "../services/entry.ts";
 import { BACKED_UP } from "../services/index.ts";
 import { STORE_FOLDER } from "../data/data-store.ts";
+import { VARIABLES_FOLDER } from "../projects/own-variables.ts";
 import { RECORDS_FILE } from "../projects/records.ts";
 import { addProjectDatabases } from "./project-databases.ts";
 
@@ -30,11 +31,12 @@ import { addProjectDatabases } from "./project-databases.ts";
 export const PLATFORM_DATA_FORMAT = 1;
 /** Files of the data directory that belong to no service that sends its own backup. */
 const OWN_FILES = ["credentials.env", "platform.json", RECORDS_FILE];
-/** Configuration of the gateway, credentials of projects, and the key of the audit log of their data. */
+/** Configuration of the gateway, credentials and variables of projects, and the key of the audit log of their data. */
 const FOLDERS = [
   { folder: "gate", file: /\.(?:json|pem|key|crt)$/ },
   { folder: "applications", file: /\.env$/ },
   { folder: STORE_FOLDER, file: /\.key$/ },
+  { folder: VARIABLES_FOLDER, file: /\.(?:json|key)$/ },
 ];
 /** Exit code after ctrl-c. */
 const EXIT_INTERRUPTED = 130;

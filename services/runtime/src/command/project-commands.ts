@@ -44,6 +44,31 @@ export const PROJECT_COMMANDS = {
       }),
     },
   },
+  "project env": {
+    summary: "List the variables of a project's process, and who sets each.",
+    standalone: true,
+    arguments: ["name"],
+    options: { data: DATA_KEY },
+  },
+  "project set": {
+    summary: "Set a variable of a project, from its next start; its value is read from the input.",
+    standalone: true,
+    arguments: ["name", "variable"],
+    options: {
+      data: DATA_KEY,
+      plain: key(z.boolean().default(false), {
+        description: "It is no secret: it is stored as it is, and can be shown.",
+        env: [],
+      }),
+    },
+    examples: [['printf %s "$KEY" | platform project set shop API_KEY', "a secret"]],
+  },
+  "project unset": {
+    summary: "Remove a variable that was set for a project.",
+    standalone: true,
+    arguments: ["name", "variable"],
+    options: { data: DATA_KEY },
+  },
   "project restart": {
     summary: "Restart a project, also one that could not be started.",
     standalone: true,

@@ -37,6 +37,18 @@ export const PROJECT_HANDLERS = {
     positionals: [name = ""],
   }: Call<{ data_too: boolean }>) =>
     (await import("./project.ts")).runProjectRemove({ data, name, dataToo }),
+  "project env": async ({ options: { data }, positionals: [name = ""] }: Call<object>) =>
+    (await import("./project-variables.ts")).runProjectEnv(data, name),
+  "project set": async ({
+    options: { data, plain },
+    positionals: [project = "", variable = ""],
+  }: Call<{ plain: boolean }>) =>
+    (await import("./project-variables.ts")).runProjectSet({ data, project, variable, plain }),
+  "project unset": async ({
+    options: { data },
+    positionals: [project = "", variable = ""],
+  }: Call<object>) =>
+    (await import("./project-variables.ts")).runProjectUnset({ data, project, variable }),
   "project restart": async ({ options: { data }, positionals: [name = ""] }: Call<object>) =>
     (await import("./project.ts")).runProjectRestart(data, name),
 };

@@ -41,6 +41,7 @@ export function createPart(
     main: entry.main,
     configure: () => {
       const { env, ...launch } = entry.configure(context);
+      entry.onLaunch?.(context);
       const shared = {
         PLATFORM_LOG_LEVEL: logLevel,
         // The sample has no metrics.

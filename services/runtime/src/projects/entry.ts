@@ -27,6 +27,7 @@ import { formatIssuer, REVOCATIONS_TOKEN, wireIdentity } from "../services/ident
 import { PROJECT_ADDRESS, PROJECT_KEY } from "../services/project.ts";
 import { PROTOCOL, readProtocol } from "../watch/messages.ts";
 import { openProjectData } from "./former-databases.ts";
+import { noteLaunch, readOwnVariables } from "./own-variables.ts";
 import { getProjectData, type ProjectKind } from "./records.ts";
 
 /** Path of the route that finishes sign-ins. */
@@ -54,6 +55,7 @@ export function createProjectEntry(
   const { name, file } = project;
   const folder = dirname(file);
   let variables: Readonly<Record<string, string>> = {};
+  let own: Readonly<Record<string, string>> = {};
   return {
     name,
     label: name,
@@ -76,25 +78,30 @@ export function createProjectEntry(
     after: ["auth", "vault", "pulse", "notify"],
     needsReady: true,
     prepare: async (context) => {
+      own = readOwnVariables(context.dataDir, name);
       const moved = openProjectData(context.dataDir, name, ownsFormerData());
       const prepared = await prepareCredentials(project, context, readState);
       ({ variables } = prepared);
       return [...moved, ...prepared.notes];
     },
     refuse: (message) => refuseMessage(message, folder),
-    configure: (context) => ({
-      main: findProgram(folder),
-      args: [file],
-      // A folder that was deleted may come back: until then the process reports what is missing.
-      cwd: existsSync(folder) ? folder : getProjectData(context.dataDir, name),
-      inherited: inherit(),
-      env: {
-        ...variables,
-        ...describeAddresses(readState()),
-        ...describeListener(name, context),
-        PLATFORM_PROJECT_DEVELOPMENT: JSON.stringify(describeDevelopment(kind, context)),
-      },
-    }),
+    configure: (context) => {
+      own = readAgain(own, () => readOwnVariables(context.dataDir, name));
+      return {
+        main: findProgram(folder),
+        args: [file],
+        // A folder that was deleted may come back: until then the process reports what is missing.
+        cwd: existsSync(folder) ? folder : getProjectData(context.dataDir, name),
+        inherited: { ...inherit(), ...own },
+        env: {
+          ...variables,
+          ...describeAddresses(readState()),
+          ...describeListener(name, context),
+          PLATFORM_PROJECT_DEVELOPMENT: JSON.stringify(describeDevelopment(kind, context)),
+        },
+      };
+    },
+    onLaunch: ({ dataDir }) => noteLaunch(dataDir, name),
     describe: (context) => {
       const docs = `docs ${formatUrl(getAddress(context, PROJECT_KEY))}/api/docs`;
       const path = formatFolder(getCredentialsPath(context, name));
@@ -106,6 +113,15 @@ export function createProjectEntry(
       { command: `curl ${formatLocalHost(getAddress(context, PROJECT_KEY))}`, meaning: file },
     ],
   };
+}
+
+/** A project restarts with the variables of its last start while their file is damaged, which the console says. */
+function readAgain<Value>(last: Value, read: () => Value): Value {
+  try {
+    return read();
+  } catch {
+    return last;
+  }
 }
 
 /**

@@ -28,6 +28,7 @@ import { readEnvironmentFile, selectInherited } from "./environment.ts";
 import { planRoutes, type GatewayPlan, type PlanOptions } from "./gateway-plan.ts";
 import { publishRoutes, withdrawRoute } from "./gateway-route.ts";
 import { getProjectData, readRecords, writeRecords, type ProjectRecord } from "./records.ts";
+import { forgetOwnVariables, listOwnVariables } from "./own-variables.ts";
 import { TAKEN_NAMES } from "./taken-names.ts";
 
 /** Projects of one platform. */
@@ -44,6 +45,9 @@ export interface ProjectsOptions {
   logger: Logger;
   drainTimeoutMs: number;
 }
+
+/** Who sets a variable: the platform, a person in the console, the project's environment file, or the platform's shell. */
+export type VariableSource = "platform" | "own" | "file" | "shell";
 
 /** A project to run. */
 export interface ProjectRequest {
@@ -228,7 +232,9 @@ export class Projects {
       });
     }
     rmSync(getCredentialsPath(context, name), { force: true });
-    if (dataToo) rmSync(getProjectData(context.dataDir, name), { recursive: true, force: true });
+    if (!dataToo) return;
+    rmSync(getProjectData(context.dataDir, name), { recursive: true, force: true });
+    forgetOwnVariables(context.dataDir, name);
   }
 
   /** Places of a project's data: its folders, and the address of its database. Throws 404 if there is none. */
@@ -240,6 +246,25 @@ export class Projects {
       dataFolder: getProjectData(context.dataDir, name),
       url: inherited?.["DATABASE_URL"],
     };
+  }
+
+  /** Names of the variables of a project's process, with who sets each. Throws 404 if there is no such project. */
+  listVariables(name: string): { name: string; source: VariableSource }[] {
+    const { entry, record, context } = this.#find(name);
+    const { inherited, env } = entry.configure(context);
+    const own = listOwnVariables(context.dataDir, name).map((one) => one.name);
+    const file = record.environment_file;
+    const ofFile = file === undefined ? {} : readEnvironmentFile(file);
+    const sourceOf = (variable: string): VariableSource => {
+      if (Object.hasOwn(env, variable)) return "platform";
+      if (own.includes(variable)) return "own";
+      return Object.hasOwn(ofFile, variable) ? "file" : "shell";
+    };
+    const names = new Set([...Object.keys(env), ...Object.keys(inherited ?? {}), ...own]);
+    return [...names].toSorted().map((variable) => ({
+      name: variable,
+      source: sourceOf(variable),
+    }));
   }
 
   /** Sets the routes of all projects again, and removes those of projects that do not run; when the gateway has started. */

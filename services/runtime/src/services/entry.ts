@@ -99,6 +99,8 @@ export interface ServiceEntry {
   refuse?: (message: unknown) => string | undefined;
   /** The launch of its process; called before each start. */
   configure: (context: EntryContext) => Launch;
+  /** Called after `configure` if its process starts with the result. */
+  onLaunch?: (context: EntryContext) => void;
   /** The rest of its line in the banner. */
   describe: (context: EntryContext, listeners: readonly ListenerReport[]) => string;
   trials: (context: EntryContext) => Trial[];

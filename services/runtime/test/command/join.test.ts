@@ -314,6 +314,27 @@ test("a killed platform leaves no process, and its kept projects are back with t
   await waitFor(async () => (await ask("first")).status === 200, readOutput);
 });
 
+test("variables of a project are set by command, and its process has them after a restart", async () => {
+  const set = run(
+    ["project", "set", "first", "GREETING", "--data", data],
+    env,
+    "from input\n",
+    root,
+  );
+  assert.equal(await set.exit, 0, set.output().err);
+  const listed = await command(["project", "env", "first", "--data", data]);
+  assert.match(listed.out, /^GREETING +secret +set here by operator$/m);
+  assert.match(listed.out, /^OIDC_ISSUER +the platform$/m);
+  assert.match(listed.out, /first runs with earlier variables/);
+  assert.ok(!listed.out.includes("from input"));
+  const taken = run(["project", "set", "first", "OIDC_ISSUER", "--data", data], env, "x", root);
+  assert.notEqual(await taken.exit, 0);
+  assert.match(taken.output().err, /The platform sets OIDC_ISSUER/);
+  const restarted = await command(["project", "restart", "first", "--data", data]);
+  assert.equal(restarted.code, 0, restarted.err);
+  await waitFor(async () => (await ask("first")).text.startsWith("from input"), readOutput);
+});
+
 test("a backup names each database, and databases are kept unless they are to go", async () => {
   const backup = await command(["backup", join(root, "saved"), "--data", data]);
   assert.equal(backup.code, 0, backup.err);
@@ -323,13 +344,16 @@ test("a backup names each database, and databases are kept unless they are to go
   const restored = join(root, "restored");
   const back = await command(["restore", join(root, "saved"), "--data", restored]);
   assert.equal(back.code, 0, back.err);
-  for (const path of ["projects.json", "projects/first/items.sqlite"]) {
+  const kept = ["environment/first.json", "environment/environment.key"];
+  for (const path of ["projects.json", "projects/first/items.sqlite", ...kept]) {
     assert.ok(existsSync(join(restored, path)), path);
   }
   const removed = await command(["project", "remove", "first", "--data", data]);
   assert.match(removed.out, /^first removed; its databases are kept in .*projects\/first$/m);
   assert.ok(existsSync(join(data, "projects/first/items.sqlite")));
   assert.ok(!existsSync(join(data, "applications/first.env")));
+  const unset = await command(["project", "unset", "first", "NOTHING", "--data", data]);
+  assert.notEqual(unset.code, 0);
   const gone = await command(["project", "remove", "second", "--data-too", "--data", data]);
   assert.equal(gone.code, 0, gone.err);
   assert.ok(!existsSync(join(data, "projects/second")));
