@@ -1,7 +1,7 @@
 // The projects of this platform, and the page of one.
 import type { Answer } from "../contract/answer.ts";
 import { segment } from "../api/api.ts";
-import { formatBytes, formatNumber } from "../format/format.ts";
+import { formatBytes, formatMoment, formatNumber } from "../format/format.ts";
 import { href, navigate } from "../router/router.ts";
 import { callService } from "../session/session.ts";
 import { useCrumbs } from "../stage/stage.ts";
@@ -12,7 +12,8 @@ import { Loading } from "../view/problem.tsx";
 import { State, type StateKind } from "../view/state.tsx";
 import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
-import { apiPath, dataPath, environmentPath, projectPath } from "./paths.ts";
+import { dataPath, projectPath } from "./paths.ts";
+import { ProjectLinks } from "./project-links.tsx";
 
 const REFRESH_MS = 5_000;
 
@@ -93,7 +94,7 @@ export function ProjectPage({ name }: { name: string }) {
     callService<DatabasesAnswer>("runtime", `/projects/${segment(name)}/databases`),
   );
   return (
-    <Split pane={<Links name={name} />}>
+    <Split pane={<ProjectLinks name={name} />}>
       <Title
         isName
         tags={
@@ -132,6 +133,7 @@ function About({ project }: { project: Project }) {
         <FactRow term={t("Folder")} isMono>
           <span class="wrap">{project.folder}</span>
         </FactRow>
+        <Runs name={project.name} />
         <FactRow term={t("Rules at the gateway")}>{formatNumber(project.rules.length)}</FactRow>
       </Facts>
       {project.detail !== "" && (
@@ -148,6 +150,24 @@ function About({ project }: { project: Project }) {
         </p>
       ))}
     </Section>
+  );
+}
+
+/** Since when its process runs, and how often it has ended unexpectedly. */
+function Runs({ name }: { name: string }) {
+  const loaded = useLoad(
+    `process ${name}`,
+    async () => callService<Answer<"runtime", "GET /services">>("runtime", "/services"),
+    REFRESH_MS,
+  );
+  const service = loaded.data.value?.items.find(({ id }) => id === name);
+  if (service === undefined) return null;
+  const { started_at: started, restarts } = service;
+  return (
+    <>
+      <FactRow term={t("Started")}>{started === null ? "–" : formatMoment(started)}</FactRow>
+      <FactRow term={t("Restarts")}>{formatNumber(restarts)}</FactRow>
+    </>
   );
 }
 
@@ -193,33 +213,6 @@ function DatabaseTable({ project, items }: { project: string; items: readonly Da
         },
       ]}
     />
-  );
-}
-
-function Links({ name }: { name: string }) {
-  const links: [to: string, label: string][] = [
-    [apiPath(name), t("API of the project")],
-    [environmentPath(name), t("Environment")],
-    [`/runtime/logs?service=${segment(name)}`, t("Log")],
-    ["/runtime/schedules", t("Schedules")],
-    [`/gateway/routes?filter=${segment(name)}`, t("Routes")],
-    [`/storage/buckets/app-${segment(name)}`, t("Bucket")],
-    [`/messaging/topics?filter=${segment(name)}`, t("Topics")],
-    ["/mail/messages", t("Sent mail")],
-    [`/access/applications?sel=${segment(name)}`, t("Application")],
-  ];
-  return (
-    <Section title={t("Also of this project")}>
-      <ul class="plain-list">
-        {links.map(([to, label]) => (
-          <li key={to}>
-            <a class="link" href={href(to)}>
-              {label}
-            </a>
-          </li>
-        ))}
-      </ul>
-    </Section>
   );
 }
 

@@ -72,6 +72,7 @@ export const PROJECTS: Readonly<Record<string, string>> = {
     "Das Schema gehört den Migrationen, deshalb wurde nichts geändert. Legen Sie diese Datei in den Ordner des Projekts: Das Projekt wendet sie beim Start an.",
   "Text of the migration": "Text der Migration",
   Environment: "Umgebung",
+  "Errors in the log": "Fehler im Log",
   secret: "geheim",
   Set: "Setzen",
   "the platform": "die Plattform",
