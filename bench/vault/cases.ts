@@ -5,6 +5,7 @@ import { jobs } from "./cases/jobs.ts";
 import { keys } from "./cases/keys.ts";
 import { million } from "./cases/million.ts";
 import { multipart } from "./cases/multipart.ts";
+import { replication } from "./cases/replication.ts";
 import { search } from "./cases/search.ts";
 import { select } from "./cases/select.ts";
 import { tiers } from "./cases/tiers.ts";
@@ -24,4 +25,5 @@ export const VAULT_CASES: readonly BenchCase[] = [
   jobs,
   tiers,
   keys,
+  replication,
 ];

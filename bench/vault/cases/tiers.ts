@@ -1,28 +1,16 @@
 // Cold data: a sweep to a second store on loopback, and reads through it, beside the same work without our tier.
 import { randomBytes } from "node:crypto";
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
-import { findFreePort } from "../../../tests/stage/process.ts";
 import { Workspace, type BenchCase, type BenchContext } from "../../harness/case.ts";
 import type { Row } from "../../harness/report.ts";
-import { CREDENTIALS, createPresigner } from "../presign.ts";
+import { CREDENTIALS } from "../presign.ts";
 import { makePlatformVaultd } from "../stores/platform-vaultd.ts";
 import type { ObjectStore } from "../stores/store.ts";
+import { type Ask, inLanes, LANES, openTwoStores, takeP50, time } from "../two-stores.ts";
 
 const KIB = 2 ** 10;
 const MIB = 2 ** 20;
 const SMALL = { count: 1_000, bytes: 64 * KIB };
 const LARGE = { count: 4, bytes: 64 * MIB };
-const READS = 300;
-const LANES = 8;
-
-/** Sends a signed request to one store; throws unless it succeeds. */
-type Ask = (
-  method: string,
-  path: string,
-  query?: Record<string, string>,
-  more?: { body?: string | Uint8Array<ArrayBuffer>; headers?: Record<string, string> },
-) => Promise<Response>;
 
 /** A second store of the same build as the remote. */
 export const tiers: BenchCase = {
@@ -66,16 +54,8 @@ export const tiers: BenchCase = {
 
 async function measure(context: BenchContext, store: ObjectStore) {
   await using workspace = new Workspace();
-  const open = async (name: string) => {
-    const folder = join(workspace.folder, name);
-    mkdirSync(folder);
-    const port = await findFreePort();
-    const [pid] = await store.start({ port, cores: context.cores.all, folder, workspace });
-    return { origin: `http://127.0.0.1:${port}`, pid: pid! };
-  };
-  const near = await open("near");
-  const far = await open("far");
-  const [askNear, askFar] = [createAsk(near.origin), createAsk(far.origin)];
+  const { near, far } = await openTwoStores(context, store, workspace);
+  const [askNear, askFar] = [near.ask, far.ask];
   for (const bucket of ["/cold", "/copied"]) await askFar("PUT", bucket);
   const tiered: Record<string, number> = {};
   const client: Record<string, number> = {};
@@ -133,34 +113,4 @@ async function sweep(ask: Ask, bucket: string, count: number): Promise<void> {
     if (report.failed > 0) throw new Error(JSON.stringify(report));
     moved = report.state === "done" ? count : report.moved;
   }
-}
-
-function createAsk(origin: string): Ask {
-  const sign = createPresigner(new URL(origin).host, CREDENTIALS);
-  return async (method, path, query = {}, more = {}) => {
-    const answer = await fetch(origin + sign(method, path, query), { method, ...more });
-    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
-    return answer;
-  };
-}
-
-async function inLanes(keys: readonly string[], work: (key: string) => Promise<void>) {
-  let next = 0;
-  const lane = async (): Promise<void> => {
-    for (let key = keys[next++]; key !== undefined; key = keys[next++]) await work(key);
-  };
-  await Promise.all(Array.from({ length: LANES }, lane));
-}
-
-async function time(work: () => Promise<unknown>): Promise<number> {
-  const begun = performance.now();
-  await work();
-  return performance.now() - begun;
-}
-
-async function takeP50(read: () => Promise<Response>): Promise<number> {
-  const times: number[] = [];
-  for (let index = 0; index < READS; index += 1)
-    times.push(await time(async () => (await read()).arrayBuffer()));
-  return times.sort((a, b) => a - b)[READS / 2]!;
 }

@@ -26,6 +26,8 @@ const STREAMED: ReadonlySet<string> = new Set(["PutObject", "UploadPart"]);
 const DOCUMENT_BYTES_MAX = 4 * 1024 * 1024;
 /** Bodies up to this size are sent from memory, over a kept connection. */
 const WHOLE_BYTES_MAX = 64 * 1024;
+/** Answers up to this size are received before they are sent: in one piece, or as an error. */
+const WHOLE_ANSWER_BYTES_MAX = 128 * 1024;
 const ERROR_BYTES_MAX = 64 * 1024;
 /** Servers that take a checksum behind the body; others verify the signatures of chunks. */
 const TRAILER_SERVERS: ReadonlySet<string> = new Set(["platform-vault", "AmazonS3"]);
@@ -220,8 +222,20 @@ export class Forwarder {
       answer.close();
       return { status, headers, body: "" };
     }
+    if (contentLength !== undefined && contentLength <= WHOLE_ANSWER_BYTES_MAX)
+      return { status, headers, body: await this.#readWhole(answer, remote) };
     const length = contentLength === undefined ? {} : { contentLength };
     return { status, headers, object: toBody(answer), ...length };
+  }
+
+  async #readWhole(answer: S3OpenAnswer, { settings: { name } }: Remote): Promise<Buffer> {
+    const pieces: Buffer[] = [];
+    try {
+      for await (const piece of answer.chunks()) pieces.push(piece);
+    } catch (cause) {
+      throw new S3Error("ServiceUnavailable", { message: `The remote ${name} fails.`, cause });
+    }
+    return Buffer.concat(pieces);
   }
 
   // Their document, with the id of the request here.

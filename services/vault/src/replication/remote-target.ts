@@ -106,14 +106,24 @@ export class RemoteTarget implements ReplicationTarget {
   // The id of a version that is there already.
   async #find(version: SentVersion, signal: AbortSignal): Promise<Found | undefined> {
     const { key, replicaId } = version;
-    const options = { signal, ...ATTEMPTS };
-    if (this.#options.takesVersions) {
-      const head = await this.#client.head(key, { ...options, versionId: replicaId });
-      return head === undefined ? undefined : { version: replicaId };
-    }
-    const head = await this.#client.head(key, options);
-    const isThere = head?.metadata[SOURCE] === this.#nameSource(version);
-    return isThere ? { version: head.versionId } : undefined;
+    const { takesVersions } = this.#options;
+    const query = takesVersions ? [["versionId", replicaId] as const] : [];
+    const { status, headers } = await this.#head(key, query, signal);
+    if (status === 404) return undefined;
+    if (takesVersions) return { version: replicaId };
+    const isThere = headers[`x-amz-meta-${SOURCE}`] === this.#nameSource(version);
+    return isThere ? { version: readVersion(headers["x-amz-version-id"]) } : undefined;
+  }
+
+  // A bucket that is missing is 404 as well: then the next request says so.
+  async #head(key: string, query: S3Call["query"] & object, signal: AbortSignal) {
+    const call = { operation: "head", method: "HEAD", key, query } as const;
+    const answer = await this.#client.open(call, { signal });
+    answer.close();
+    const { status } = answer;
+    if (status === 200 || status === 404) return answer;
+    const kind = status >= 500 ? "outage" : "refused";
+    throw new ReplicationFault(`the store answered ${status} to HEAD`, kind);
   }
 
   async #sendMarker(version: SentVersion, signal: AbortSignal): Promise<string | undefined> {
@@ -129,10 +139,8 @@ export class RemoteTarget implements ReplicationTarget {
 
   // A second marker would be one more each time that an answer is lost.
   async #isDeleted(key: string, signal: AbortSignal): Promise<boolean> {
-    const answer = await this.#client.open({ operation: "head", method: "HEAD", key }, { signal });
-    answer.close();
-    if (answer.status >= 500) throw new ReplicationFault(`it answered ${answer.status}`, "outage");
-    return answer.status === 404 && answer.headers["x-amz-delete-marker"] === "true";
+    const { status, headers } = await this.#head(key, [], signal);
+    return status === 404 && headers["x-amz-delete-marker"] === "true";
   }
 
   async #sendObject(
