@@ -84,6 +84,29 @@ s3.put_object(Bucket=bucket, Key="sealed", Body=b"secret", SSECustomerAlgorithm=
 assert s3.get_object(Bucket=bucket, Key="sealed", SSECustomerAlgorithm="AES256", SSECustomerKey=secret)["Body"].read() == b"secret"
 assert code_of(s3.get_object, Bucket=bucket, Key="sealed") == "InvalidRequest"
 
+kms = {"ServerSideEncryption": "aws:kms"}
+named = s3.put_object(Bucket=bucket, Key="named", Body=b"named", **kms)
+arn = named["SSEKMSKeyId"]
+assert named["ServerSideEncryption"] == "aws:kms"
+for form in (arn, arn.rsplit("/", 1)[1], "alias/aws/s3"):
+    again = s3.put_object(Bucket=bucket, Key="named", Body=b"named", SSEKMSKeyId=form, SSEKMSEncryptionContext="eyJhIjoiYiJ9", **kms)
+    assert again["SSEKMSKeyId"] == arn and again["SSEKMSEncryptionContext"] == "eyJhIjoiYiJ9"
+assert s3.get_object(Bucket=bucket, Key="named")["Body"].read() == b"named"
+assert code_of(s3.put_object, Bucket=bucket, Key="x", Body=b"x", SSEKMSKeyId="alias/none", **kms) == "KMS.NotFoundException"
+s3.copy_object(Bucket=bucket, Key="named-copy", CopySource={"Bucket": bucket, "Key": "named"}, ServerSideEncryption="AES256")
+s3.upload_fileobj(io.BytesIO(large), bucket, "named-large", ExtraArgs=kms)
+head = s3.head_object(Bucket=bucket, Key="named-large")
+assert head["SSEKMSKeyId"] == arn and head["ContentLength"] == len(large)
+back = io.BytesIO()
+s3.download_fileobj(bucket, "named-large", back)
+assert back.getvalue() == large
+url = s3.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": "named"}, ExpiresIn=60)
+assert fetch(url) == b"named"
+s3.put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": [
+    {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": arn}, "BucketKeyEnabled": True}]})
+assert s3.put_object(Bucket=bucket, Key="by-default", Body=b"x")["BucketKeyEnabled"] is True
+s3.delete_bucket_encryption(Bucket=bucket)
+
 
 
 def select(key, expression, source, output={"JSON": {}}):

@@ -24,7 +24,7 @@ const boto3: RealS3Client = {
   package: { registry: "Debian", name: "python3-boto3" },
   readVersion: () => readVersionOf(PYTHON, [BOTO3_SCRIPT, "version"], /^(\S+)/),
   shows:
-    "objects with metadata and tags, ranges, multipart in both directions, copy, presigned URLs, POST forms, SSE-C, SelectObjectContent, versions, lifecycle, CORS, batch deletion",
+    "objects with metadata and tags, ranges, multipart in both directions, copy, presigned URLs, POST forms, SSE-C, SSE-KMS, SelectObjectContent, versions, lifecycle, CORS, batch deletion",
   exercise: async (scene) => {
     await runProgram(scene, PYTHON, [BOTO3_SCRIPT, scene.vault.url, scene.bucket]);
   },
@@ -46,7 +46,7 @@ const awsCli: RealS3Client = {
   package: { registry: "Debian", name: "awscli" },
   readVersion: () => readVersionOf(AWS, ["--version"], /aws-cli\/(\S+)/),
   shows:
-    "`s3 sync` in both directions, multipart, `ls`, `mv`, `sync --delete`, `select-object-content`, `rb --force`",
+    "`s3 sync` in both directions, multipart, `ls`, `mv`, `sync --delete`, SSE-KMS, `select-object-content`, `rb --force`",
   async exercise(scene) {
     const aws = (...args: string[]) =>
       runProgram(scene, AWS, ["--endpoint-url", scene.vault.url, "s3", ...args]);
@@ -63,10 +63,30 @@ const awsCli: RealS3Client = {
     assert.equal(actions.length, 2, "only what was moved is carried anew");
     assert.match(synced, /^delete: .*moved\.bin$/m);
     assert.match(synced, /^upload: .*large\.bin$/m);
+    await encrypt(scene);
     await selectRecords(scene);
     assert.match(await aws("rb", "--force", `s3://${scene.bucket}`), /^remove_bucket: /m);
   },
 };
+
+async function encrypt(scene: S3Scene): Promise<void> {
+  const aws = (...args: string[]) =>
+    runProgram(scene, AWS, ["--endpoint-url", scene.vault.url, ...args]);
+  const { bucket, tree } = scene;
+  const rule = { ApplyServerSideEncryptionByDefault: { SSEAlgorithm: "aws:kms" } };
+  const document = JSON.stringify({ Rules: [rule] });
+  const name = "--server-side-encryption-configuration";
+  await aws("s3api", "put-bucket-encryption", "--bucket", bucket, name, document);
+  const large = join(tree, "large.bin");
+  const named = ["--sse", "aws:kms", "--sse-kms-key-id", "alias/aws/s3"];
+  await aws("s3", "cp", "--only-show-errors", ...named, large, `s3://${bucket}/named`);
+  await aws("s3", "cp", "--only-show-errors", `s3://${bucket}/named`, `s3://${bucket}/copied`);
+  const head = await aws("s3api", "head-object", "--bucket", bucket, "--key", "copied");
+  assert.match(head, /"ServerSideEncryption": "aws:kms"/);
+  const back = join(scene.folder, "copied");
+  await aws("s3", "cp", "--only-show-errors", `s3://${bucket}/copied`, back);
+  assert.ok(readFileSync(back).equals(readFileSync(large)));
+}
 
 async function selectRecords(scene: S3Scene): Promise<void> {
   const table = join(scene.folder, "table.csv");

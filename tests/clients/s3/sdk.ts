@@ -99,6 +99,29 @@ async function listAndDelete(client: S3Client, Bucket: string): Promise<void> {
   assert.equal(deleted.Errors, undefined);
 }
 
+async function encrypt(client: S3Client, Bucket: string): Promise<void> {
+  const kms = { ServerSideEncryption: "aws:kms" } as const;
+  const first = await client.send(
+    new PutObjectCommand({ Bucket, Key: "sealed", Body: "hello", ...kms }),
+  );
+  const arn = first.SSEKMSKeyId!;
+  for (const SSEKMSKeyId of [arn, arn.split("/")[1], "alias/aws/s3"]) {
+    const put = await client.send(
+      new PutObjectCommand({ Bucket, Key: "sealed", Body: "hello", SSEKMSKeyId, ...kms }),
+    );
+    assert.equal(put.SSEKMSKeyId, arn);
+  }
+  const got = await client.send(new GetObjectCommand({ Bucket, Key: "sealed" }));
+  assert.equal(await got.Body!.transformToString(), "hello");
+  assert.equal(got.SSEKMSKeyId, arn);
+  const missing = { SSEKMSKeyId: "alias/none", ...kms };
+  await assert.rejects(
+    client.send(new PutObjectCommand({ Bucket, Key: "x", Body: "x", ...missing })),
+    (error) => error instanceof S3ServiceException && error.name === "KMS.NotFoundException",
+  );
+  await client.send(new DeleteObjectsCommand({ Bucket, Delete: { Objects: [{ Key: "sealed" }] } }));
+}
+
 async function selectRecords(client: S3Client, Bucket: string): Promise<void> {
   const rows = Array.from({ length: 50_000 }, (_, id) => `{"id":${id},"tag":"${id % 3}"}\n`);
   await client.send(new PutObjectCommand({ Bucket, Key: "rows", Body: rows.join("") }));
@@ -131,7 +154,7 @@ export const sdk: RealS3Client = {
   readVersion: () =>
     `client-s3 ${readPackageVersion("@aws-sdk/client-s3")}, lib-storage ${readPackageVersion("@aws-sdk/lib-storage")}`,
   shows:
-    "default and explicitly chosen checksums in trailers, multipart upload of a stream of unknown length, conditional requests, GetObjectAttributes, SelectObjectContent, paginated listings, batch deletion",
+    "default and explicitly chosen checksums in trailers, multipart upload of a stream of unknown length, conditional requests, SSE-KMS, GetObjectAttributes, SelectObjectContent, paginated listings, batch deletion",
   async exercise(scene) {
     const client = new S3Client({
       endpoint: scene.vault.url,
@@ -144,6 +167,7 @@ export const sdk: RealS3Client = {
       await uploadStream(client, scene);
       await leaveAndAbort(client, scene.bucket);
       await listAndDelete(client, scene.bucket);
+      await encrypt(client, scene.bucket);
       await selectRecords(client, scene.bucket);
       await client.send(
         new PutBucketVersioningCommand({

@@ -6,7 +6,7 @@ import type { ObjectInfo, PutRequest, Upload } from "../model/object.ts";
 import { S3Error } from "../model/s3-error.ts";
 import type { Store } from "../object-store.ts";
 import { answerXml, type Header, type S3Answer } from "../s3/answer.ts";
-import { requirePermission } from "../s3/authorization.ts";
+import { checkKeyUse, requirePermission } from "../s3/authorization.ts";
 import { getActor, getBucket, type OperationContext } from "../s3/context.ts";
 import { getVersionHeaders } from "../s3/object/address.ts";
 import { readAttributes } from "../s3/object/attributes-in.ts";
@@ -208,6 +208,7 @@ async function copyPartIn(context: OperationContext, source: OpenSource): Promis
     tenant,
     uploadId: query.get("uploadId") ?? "",
     partNumber: Number(query.get("partNumber")),
+    checkKey: checkKeyUse(context, "kms:GenerateDataKey"),
   });
   const { etag, encryption, modifiedMs } = await write(source, upload);
   return describeCopy(true, { etag, headers: getEncryptionHeaders(encryption), modifiedMs });
