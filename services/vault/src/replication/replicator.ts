@@ -244,7 +244,7 @@ export class Replicator implements ObjectReplication {
     return findGeoRefusal(mark, placement, { exit: "replication", region });
   }
 
-  // What is sent can be read at the destination.
+  // Readers of the destination see whatever is sent.
   #mayDecrypt({ settings }: FoundRule, keyId: string): boolean {
     const { store, authorizer, directory } = this.#options;
     const policy = store.keys.findPolicy(keyId);
