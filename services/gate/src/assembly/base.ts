@@ -27,7 +27,11 @@ import {
 import { listInternalRoutes, listMainRoutes } from "../http/internal-routes.ts";
 import { NetworkLists } from "../resolve/network-lists.ts";
 import type { GlobalSpec, InternalRoute } from "../shared-state/index.ts";
-import { type ClaimedListeners, claimListeners } from "../worker/claimed-listeners.ts";
+import {
+  type ClaimedListeners,
+  chooseListeners,
+  claimListeners,
+} from "../worker/claimed-listeners.ts";
 import { type AutomaticTls, openAutomaticTls } from "./automatic-tls.ts";
 import type { SecretSource } from "../source/secret-source.ts";
 import type { Discovery } from "../source/discovery.ts";
@@ -76,7 +80,7 @@ export async function openBase(
   lifecycle: Lifecycle,
 ): Promise<Base> {
   const store = openStore(config, path, log);
-  const listeners = await claimListeners(config);
+  const claimed = await claimListeners(config);
   const address = createControlAddress();
   lifecycle.onDrain("control address", () => removeControlAddress(address));
   const { descriptors, ...threads } = countThreads(config, log);
@@ -95,7 +99,7 @@ export async function openBase(
   };
   const sharedConsole = describeSharedConsole(config, address);
   const hasSignedWebhook = config["gitops.secret"] !== undefined;
-  const isShared = listeners.admin === undefined;
+  const isShared = claimed.admin === undefined;
   const mainRoutes = listMainRoutes({ admin: isShared, hasSignedWebhook, console: sharedConsole });
   const buildMain: BuildGlobals = (of, logs) =>
     buildGlobals(of, { ...context, console: sharedConsole, internalRoutes: mainRoutes }, logs);
@@ -117,7 +121,7 @@ export async function openBase(
     folder,
     lock,
     store,
-    listeners,
+    listeners: chooseListeners(claimed, state.globals.tls !== undefined),
     address,
     ...sources,
     tokens,

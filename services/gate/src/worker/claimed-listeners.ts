@@ -1,6 +1,6 @@
 // The addresses of the gateway's listeners: the main one, and that of the admin API if it has its own.
 import type { Lifecycle } from "@platform/kernel/lifecycle";
-import { type GateConfig, usesTls } from "../config/document.ts";
+import type { GateConfig } from "../config/document.ts";
 import { type BoundAddress, type ClaimedAddress, claimListenAddress } from "./listen-probe.ts";
 
 /** Addresses that no other gateway can take until they are released. */
@@ -29,15 +29,18 @@ export async function claimListeners(config: GateConfig): Promise<ClaimedListene
     remedy: string,
   ): Promise<BoundAddress | undefined> =>
     wanted === undefined ? undefined : claim(wanted, remedy);
-  // Without TLS the main listener serves programs on this machine, too.
-  const local = usesTls(config) ? config.local_addr : undefined;
   return {
     main: await claim(config.addr, "--addr or PLATFORM_GATE_ADDR"),
     admin: await claimIfSet(config.admin_addr, "--admin-addr or PLATFORM_GATE_ADMIN_ADDR"),
     plain: await claimIfSet(config.http_addr, "--http-addr or PLATFORM_GATE_HTTP_ADDR"),
-    local: await claimIfSet(local, "--local-addr or PLATFORM_GATE_LOCAL_ADDR"),
+    local: await claimIfSet(config.local_addr, "--local-addr or PLATFORM_GATE_LOCAL_ADDR"),
     release,
   };
+}
+
+/** The listeners that are opened: without TLS the main one serves programs on this machine, too. */
+export function chooseListeners(claimed: ClaimedListeners, isSecure: boolean): ClaimedListeners {
+  return isSecure ? claimed : { ...claimed, local: undefined };
 }
 
 /** Reports the listeners as started. */
