@@ -144,7 +144,7 @@ test(
     const path = "/.well-known/openid-configuration";
     const page = JSON.parse(await readPage(port, `identity.${DOMAIN}`, path, ca)) as object;
     assert.equal((page as { issuer: string }).issuer, `https://identity.${DOMAIN}`);
-    // What the platform itself calls needs no certificate.
+    // Calls of the platform itself need no certificate.
     assert.equal(find(started, "gate").url, `https://${DOMAIN}:${port}`);
     const status = run(["status", "--data", data]);
     assert.equal(await status.exit, 0, status.output().out);

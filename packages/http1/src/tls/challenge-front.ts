@@ -17,7 +17,7 @@ export interface ChallengeFrontOptions {
   timeoutMs: number;
 }
 
-/** Creates the listener. */
+/** Creates the listener, which passes connections on with nothing read; those without a first message in time are closed. */
 export function createChallengeFront(options: ChallengeFrontOptions): TcpServer {
   return createTcpServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
     // A connection beyond a limit.

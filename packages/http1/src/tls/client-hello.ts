@@ -1,6 +1,6 @@
 // The first message of a TLS handshake, before TLS reads it (RFC 8446, section 4.1.2).
 
-/** What the first bytes of a connection are. */
+/** Kind and content of the first bytes of a connection. */
 export type HelloReading =
   | { kind: "incomplete" }
   /** Not a handshake, or one that is not valid or too long: TLS answers it. */
@@ -39,7 +39,7 @@ export class ClientHelloReader {
     return this.#read();
   }
 
-  // What follows the message may come with it.
+  // Bytes after the message may come with it.
   #addLast(bytes: Buffer): HelloReading {
     this.#rawBytes += bytes.copy(this.#raw, this.#rawBytes);
     const reading = this.#read();

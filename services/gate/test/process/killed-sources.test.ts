@@ -111,7 +111,7 @@ interface Stage {
   gate: GateProcess & { ports: Record<string, number>; port: number };
   local: string;
   documents: Documents;
-  putRoutes: (...prefixes: readonly string[]) => Promise<void>;
+  putRoutes: (...prefixes: readonly string[]) => Promise<unknown>;
   secrets: TestSecretService;
   folder: string;
   mortal: Record<"bucket" | "discovery" | "secrets" | "git", MortalSource>;

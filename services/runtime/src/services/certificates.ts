@@ -27,7 +27,7 @@ export function findAutomaticDomain({
 }
 
 /** Folder of the certificates as files. */
-export function getCertificatesFolder({ dataDir }: Pick<EntryContext, "dataDir">): string {
+function getCertificatesFolder({ dataDir }: Pick<EntryContext, "dataDir">): string {
   return join(dataDir, "certificates");
 }
 
