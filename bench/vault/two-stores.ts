@@ -68,7 +68,8 @@ function createAdminAsk(origin: string): Ask {
   return async (method, path, _query = {}, { body = "", headers = {} } = {}) => {
     const url = new URL(path, origin);
     const signed = { ...headers, ...sign(method, url, body) };
-    const answer = await fetch(url, { method, body, headers: signed });
+    const sent = method === "GET" ? {} : { body };
+    const answer = await fetch(url, { method, ...sent, headers: signed });
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
     return answer;
   };

@@ -20,7 +20,7 @@ export function createPlaces(backupDir: string | undefined, store: Store): OpenR
 }
 
 /** A repository in a bucket of a registered remote. Throws InvalidArgument if there is no such remote. */
-export function openRemotePlace(
+function openRemotePlace(
   remotes: Pick<RemoteService, "find">,
   { remote: name, bucket, prefix }: RemoteAddress,
 ): RemoteStorage {

@@ -52,11 +52,6 @@ export interface FederationOptions {
   readonly log: Logger;
 }
 
-/** The way of an operation of a federated bucket. */
-export function findFederatedWay(operation: string): "passed" | "refused" {
-  return REFUSED.has(operation) ? "refused" : "passed";
-}
-
 export class Federation implements ObjectFederation {
   readonly #store: Store;
   readonly #forwarder: Forwarder;
@@ -83,7 +78,7 @@ export class Federation implements ObjectFederation {
   async run(context: OperationContext, rule: FederationRule): Promise<S3Answer> {
     const { operation, caller } = context;
     if (caller.kind === "anonymous") throw new S3Error("AccessDenied");
-    if (findFederatedWay(operation.name) === "refused")
+    if (REFUSED.has(operation.name))
       throw new S3Error(
         "AccessDenied",
         `${operation.name} is not available for a federated bucket: ask the store that has it.`,

@@ -294,7 +294,7 @@ async function readShort(answer: S3OpenAnswer): Promise<string> {
 }
 
 /** The body of an answer as that of an object. */
-export function toBody(answer: S3OpenAnswer): ObjectBody {
+function toBody(answer: S3OpenAnswer): ObjectBody {
   return {
     whole: undefined,
     chunks: () => answer.chunks(),

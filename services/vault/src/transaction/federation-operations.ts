@@ -18,7 +18,7 @@ export interface RemoveFederationOperation {
 
 const RULES_MAX = 100;
 /** Begins the names of the facts that are rules. */
-export const FEDERATION_FACT = "federation ";
+const FEDERATION_FACT = "federation ";
 
 /** Applies the addition of a rule. */
 export function applyAddFederation(context: WriterContext, { rule }: AddFederationOperation): null {
