@@ -1,5 +1,6 @@
 // Our store for cases that use both of its APIs.
 import { mkdirSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { signRequest } from "@platform/s3/signature";
 import { findFreePort } from "../../tests/stage/process.ts";
 import type { BenchContext, Workspace } from "../harness/case.ts";
@@ -39,6 +40,9 @@ export async function startStore(
     folder,
     workspace,
   });
+  // The listener of the admin API is the second one.
+  while (!(await fetch(`http://127.0.0.1:${adminPort}/healthz`).then(isOk, () => false)))
+    await sleep(20);
   const origin = `http://127.0.0.1:${port}`;
   const sign = createPresigner(new URL(origin).host, CREDENTIALS);
   const send: BenchStore["send"] = async (method, path, { body, query = {} } = {}) => {
@@ -51,6 +55,8 @@ export async function startStore(
   };
   return { origin, folder, send, admin: createAdmin(adminPort) };
 }
+
+const isOk = ({ ok }: Response): boolean => ok;
 
 function createAdmin(port: number): BenchStore["admin"] {
   const host = `127.0.0.1:${port}`;

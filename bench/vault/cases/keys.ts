@@ -73,8 +73,8 @@ async function fill({ send, admin }: BenchStore): Promise<void> {
   for (const name of ["used", "turned"]) await admin("POST", "/admin/encryption-keys", { name });
   const body = new Uint8Array(BYTES).fill(7);
   for (const [bucket, algorithm, count] of [
-    ["s3", "<SSEAlgorithm>AES256</SSEAlgorithm>", OBJECTS],
-    ["kms", toNamed("used"), OBJECTS],
+    ["stored", "<SSEAlgorithm>AES256</SSEAlgorithm>", OBJECTS],
+    ["named", toNamed("used"), OBJECTS],
     ["turned", toNamed("turned"), WRAPPED],
   ] as const) {
     await send("PUT", `/${bucket}`);
@@ -99,17 +99,17 @@ function listEntrants(context: BenchContext, workspace: Workspace, store: BenchS
   const load = (method: string, bucket: string) => () =>
     loadOnce(context, workspace, store, method, bucket);
   return [
-    make(PUT, false, load("PUT", "s3")),
-    make("PUT, SSE-KMS", true, load("PUT", "kms")),
-    make(GET, false, load("GET", "s3")),
-    make("GET, SSE-KMS", true, load("GET", "kms")),
+    make(PUT, false, load("PUT", "stored")),
+    make("PUT, SSE-KMS", true, load("PUT", "named")),
+    make(GET, false, load("GET", "stored")),
+    make("GET, SSE-KMS", true, load("GET", "named")),
     make("rotation", true, async () => ({ rowsPerS: WRAPPED / (await rotate(store)) })),
-    make(QUIET, false, load("PUT", "s3")),
+    make(QUIET, false, load("PUT", "stored")),
     make("PUT, during a rotation", true, async () => {
       const stop = new AbortController();
       const rotating = rotateUntil(store, stop.signal);
       try {
-        return await loadOnce(context, workspace, store, "PUT", "s3");
+        return await loadOnce(context, workspace, store, "PUT", "stored");
       } finally {
         stop.abort();
         await rotating;

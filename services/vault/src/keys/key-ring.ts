@@ -59,6 +59,8 @@ export class KeyRing implements KeyProvider {
   #content: KeyContent;
   /** All versions by their ids. */
   #versions = new Map<string, FoundVersion>();
+  #byId = new Map<string, NamedKeyRecord>();
+  #byName = new Map<string, NamedKeyRecord>();
   #boxKeys: readonly Buffer[] = [];
   #holds = 0;
 
@@ -77,7 +79,7 @@ export class KeyRing implements KeyProvider {
       resolve: (reference) => this.#resolve(reference),
       current: (keyId) => this.#requireCurrent(keyId),
       requireUsable: (keyId) => void this.#requireUsable(keyId),
-      findPolicy: (keyId) => this.#content.keys.find(({ id }) => id === keyId)?.policy,
+      findPolicy: (keyId) => this.#byId.get(keyId)?.policy,
     };
     this.rotation = {
       findSuccessor: (kek) => this.#findSuccessor(kek),
@@ -119,8 +121,7 @@ export class KeyRing implements KeyProvider {
   readonly listBoxKeys = (): readonly Buffer[] => this.#boxKeys;
 
   current(): Kek {
-    const [first] = this.#content.storage;
-    return { id: first!.id, key: Buffer.from(first!.key!, "base64") };
+    return this.#toKek(this.#content.storage[0]!);
   }
 
   find(id: string): Buffer | undefined {
@@ -155,7 +156,7 @@ export class KeyRing implements KeyProvider {
 
   /** A key by its name or its id. */
   get(name: string): NamedKeyRecord | undefined {
-    return this.#content.keys.find((key) => key.name === name || key.id === name);
+    return this.#byName.get(name) ?? this.#byId.get(name);
   }
 
   /** The versions of the key of `SSE-S3`, the current one first. */
@@ -357,9 +358,7 @@ export class KeyRing implements KeyProvider {
 
   #resolve(reference: string): string {
     const parsed = parseKeyReference(reference);
-    const found = this.#content.keys.find((key) =>
-      "id" in parsed ? key.id === parsed.id : key.name === parsed.alias,
-    );
+    const found = "id" in parsed ? this.#byId.get(parsed.id) : this.#byName.get(parsed.alias);
     if (found !== undefined) return found.id;
     if ("alias" in parsed && parsed.alias === DEFAULT_ALIAS) return this.#makeDefault();
     const name = "id" in parsed ? formatKeyArn(parsed.id) : `alias/${parsed.alias}`;
@@ -397,7 +396,7 @@ export class KeyRing implements KeyProvider {
   }
 
   #requireKey(keyId: string): NamedKeyRecord {
-    const key = this.#content.keys.find(({ id }) => id === keyId);
+    const key = this.#byId.get(keyId);
     if (key !== undefined) return key;
     throw new StoreError("KMS.NotFoundException", `Key '${formatKeyArn(keyId)}' does not exist`);
   }
@@ -407,7 +406,7 @@ export class KeyRing implements KeyProvider {
   }
 
   #currentOf(keyId: string): Kek | undefined {
-    const key = this.#content.keys.find(({ id }) => id === keyId);
+    const key = this.#byId.get(keyId);
     return key === undefined ? undefined : this.#toKek(key.versions[0]!);
   }
 
@@ -482,6 +481,8 @@ export class KeyRing implements KeyProvider {
     add(storage, undefined);
     for (const key of keys) add(key.versions, key.id);
     this.#versions = versions;
+    this.#byId = new Map(keys.map((key) => [key.id, key]));
+    this.#byName = new Map(keys.map((key) => [key.name, key]));
     this.#boxKeys = boxes.map(({ key }) => Buffer.from(key, "base64"));
   }
 }

@@ -11,6 +11,8 @@ import type { RewrapBlobsOperation } from "../transaction/key-operations.ts";
 
 /** Rows of one commit: a request waits for at most one of them. */
 const BATCH_ROWS = 250;
+/** Pause after a commit while others wait for theirs, in times of that commit. */
+const BUSY_PAUSE = 4;
 const WRITES_EVERY_MS = 50;
 /** Writes that began before a change of keys may last this long before the next round tries again. */
 const WRITES_MS_MAX = 10_000;
@@ -85,11 +87,18 @@ export class KeyRewrapper {
       const last = rows.at(-1);
       if (last === undefined) return;
       after = last.id;
+      const begunMs = performance.now();
       const changes = rows.flatMap((row) => this.#renew(row, next, keys, report));
       const changed = await this.#submit(changes, report);
       report.rewrapped += changed;
       this.#totals.rewrapped += changed;
+      await this.#giveWay(performance.now() - begunMs);
     }
+  }
+
+  // Requests that write have most of the writer's time.
+  async #giveWay(tookMs: number): Promise<void> {
+    if (this.#options.environment.writer.waiting > 0) await sleep(tookMs * BUSY_PAUSE);
   }
 
   #renew(
