@@ -127,7 +127,10 @@ function git(folder: string, ...args: string[]): void {
 async function startGitDaemon(base: string): Promise<number> {
   const port = await findFreePort();
   const place = [`--base-path=${base}`, "--export-all", "--reuseaddr", "--listen=127.0.0.1"];
-  const child = spawn("git", ["daemon", ...place, `--port=${port}`, base], { stdio: "ignore" });
+  // The program itself: git would start it as a process of its own.
+  const programs = execFileSync("git", ["--exec-path"], { encoding: "utf8" }).trim();
+  const args = [...place, `--port=${port}`, base];
+  const child = spawn(join(programs, "git-daemon"), args, { stdio: "ignore" });
   context.after(() => child.kill("SIGKILL"));
   return port;
 }
