@@ -84,7 +84,7 @@ test("kill -9 of either store under load loses no version and makes none twice",
       else await sleep(20);
     }
   });
-  for (let kill = 0; kill < (isLong ? 50 : 4); kill += 1) {
+  for (let kill = 0; kill < (isLong ? 50 : 2); kill += 1) {
     const before = acknowledged;
     await waitFor(() => acknowledged > before + 5, "some writes");
     await sleep(Math.random() * 50);
