@@ -162,7 +162,7 @@ export async function listSections(console: ConsolePage): Promise<string[]> {
 /** The themes differ only in colours: the dark one is checked for its contrast alone. */
 const DARK_RULES = ["color-contrast"];
 
-/** What `EXAMINE` reads. */
+/** The answer of `EXAMINE`. */
 interface Examined {
   isWider: boolean;
   hasRun: boolean;

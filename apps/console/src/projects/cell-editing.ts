@@ -19,7 +19,7 @@ import { changeRow, readBefore } from "./row-changes.ts";
 const LINE_END = /[\r\n]/;
 
 /** The cell that is being edited. */
-export interface EditedCell {
+interface EditedCell {
   readonly row: string;
   /** Name of its column. */
   readonly column: string;

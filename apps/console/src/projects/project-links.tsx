@@ -1,4 +1,4 @@
-// What belongs to a project in the other services: how much of it there is, and the page of each.
+// Links to the parts of a project in the other services, with how much there is of each.
 import type { ServiceId } from "@platform/console/contract";
 import { segment, withQuery } from "../api/api.ts";
 import type { Answer } from "../contract/answer.ts";

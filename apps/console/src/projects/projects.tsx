@@ -187,15 +187,16 @@ function DatabaseTable({ project, items }: { project: string; items: readonly Da
       rows={items}
       idOf={({ name }) => name}
       onSelect={({ name }) => navigate(dataPath(project, name))}
+      isTall
       columns={[
         {
           title: t("Database"),
-          render: ({ name }) => <a href={href(dataPath(project, name))}>{name}</a>,
-        },
-        {
-          title: t("Kind"),
-          kind: "w-m wide-only",
-          render: ({ kind }) => (kind === "sqlite" ? "SQLite" : "PostgreSQL"),
+          render: ({ name, kind }) => (
+            <span class="two">
+              <a href={href(dataPath(project, name))}>{name}</a>
+              <small>{kind === "sqlite" ? "SQLite" : "PostgreSQL"}</small>
+            </span>
+          ),
         },
         {
           title: t("Size"),

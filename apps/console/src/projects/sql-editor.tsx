@@ -26,12 +26,19 @@ export function SqlEditor(props: {
   const complete = (name: string): void => {
     const element = area.current!;
     const at = element.selectionStart;
-    // At once, so that what is typed next follows it.
+    // At once: the next key follows it.
     element.value = value.slice(0, at - word.length) + name + value.slice(at);
     onInput(element.value);
     setWord("");
-    const end = at - word.length + name.length;
-    select(element, end, end);
+    select(element, at - word.length + name.length);
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const [first] = suggestions;
+    const runs = event.key === "Enter" && (event.ctrlKey || event.metaKey);
+    if (runs) onRun();
+    else if (event.key === " " && event.ctrlKey && first !== undefined) complete(first);
+    else return;
+    event.preventDefault();
   };
   return (
     <div class="sql-editor">
@@ -53,29 +60,10 @@ export function SqlEditor(props: {
           }}
           onClick={follow}
           onScroll={(event) => scrollTogether(event.currentTarget)}
-          onKeyDown={(event) => {
-            if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-              event.preventDefault();
-              onRun();
-            }
-            if (event.key === " " && event.ctrlKey && suggestions[0] !== undefined) {
-              event.preventDefault();
-              complete(suggestions[0]);
-            }
-          }}
+          onKeyDown={onKeyDown}
         />
       </div>
-      {fault !== undefined && (
-        <p class="sql-place">
-          <button
-            type="button"
-            class="link"
-            onClick={() => select(area.current!, fault, findFaultEnd(value, fault))}
-          >
-            {describePlace(value, fault)}
-          </button>
-        </p>
-      )}
+      <Place value={value} fault={fault} onSelect={(...at) => select(area.current!, ...at)} />
       <Names names={suggestions} onChoose={complete} />
     </div>
   );
@@ -87,6 +75,27 @@ function describePlace(value: string, at: number): string {
     line: lines.length,
     column: lines.at(-1)!.length + 1,
   });
+}
+
+/** The place of a fault, which selects it. */
+function Place(props: {
+  value: string;
+  fault: number | undefined;
+  onSelect: (at: number, end: number) => void;
+}) {
+  const { value, fault, onSelect } = props;
+  if (fault === undefined) return null;
+  return (
+    <p class="sql-place">
+      <button
+        type="button"
+        class="link"
+        onClick={() => onSelect(fault, findFaultEnd(value, fault))}
+      >
+        {describePlace(value, fault)}
+      </button>
+    </p>
+  );
 }
 
 function Coloured({ text: value, fault }: { text: string; fault: number | undefined }) {
@@ -119,7 +128,7 @@ function scrollTogether({ previousElementSibling, scrollTop, scrollLeft }: HTMLE
   previousElementSibling?.scrollTo(scrollLeft, scrollTop);
 }
 
-function select(element: HTMLTextAreaElement, at: number, end: number): void {
+function select(element: HTMLTextAreaElement, at: number, end = at): void {
   element.focus();
   element.setSelectionRange(at, end);
 }

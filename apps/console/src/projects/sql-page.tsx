@@ -127,19 +127,11 @@ export function SqlPage(name: DatabaseName) {
           onInput={setText}
           onRun={run}
         />
-        {parameters.length > 0 && (
-          <div class="sql-parameters">
-            {parameters.map((one) => (
-              <TextField
-                key={one}
-                label={`:${one}`}
-                isMono
-                value={values[one] ?? ""}
-                onInput={(value) => setValues((before) => ({ ...before, [one]: value }))}
-              />
-            ))}
-          </div>
-        )}
+        <Parameters
+          names={parameters}
+          values={values}
+          onInput={(name, value) => setValues((before) => ({ ...before, [name]: value }))}
+        />
         <Buttons
           project={name.project}
           isRunning={statements.isRunning}
@@ -158,6 +150,28 @@ export function SqlPage(name: DatabaseName) {
       </Split>
       {isSaving && <SaveDialog name={name} sql={text} onClose={() => setSaving(false)} />}
     </DatabaseFrame>
+  );
+}
+
+function Parameters(props: {
+  names: readonly string[];
+  values: Readonly<Record<string, string>>;
+  onInput: (name: string, value: string) => void;
+}) {
+  const { names, values, onInput } = props;
+  if (names.length === 0) return null;
+  return (
+    <div class="sql-parameters">
+      {names.map((name) => (
+        <TextField
+          key={name}
+          label={`:${name}`}
+          isMono
+          value={values[name] ?? ""}
+          onInput={(value) => onInput(name, value)}
+        />
+      ))}
+    </div>
   );
 }
 

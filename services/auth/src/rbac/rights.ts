@@ -80,22 +80,18 @@ export function createRbac(database: AuthDatabase): Rbac {
     return version;
   };
   const listScopes = async (): Promise<Scope[]> => {
-    const [scopes, permissions, roles, named] = await Promise.all([
+    const [scopes, permissions, roles] = await Promise.all([
       db.selectFrom("auth_scopes").selectAll().orderBy("name").execute(),
       db.selectFrom("auth_scope_permissions").selectAll().orderBy("permission").execute(),
       db.selectFrom("auth_scope_roles").selectAll().orderBy("role").execute(),
-      listNamed(db),
     ]);
-    const permissionsByScope = Map.groupBy(permissions, ({ scope }) => scope);
-    const rolesByScope = Map.groupBy(roles, ({ scope }) => scope);
-    const own = scopes.map(({ name, description, first_party }) => ({
-      name,
-      description,
-      first_party: first_party === 1,
-      permissions: (permissionsByScope.get(name) ?? []).map(({ permission }) => permission),
-      roles: (rolesByScope.get(name) ?? []).map(({ role }) => role),
-    }));
-    return [...own, ...deriveScopes(own, named)];
+    const permissionsOf = groupBy(permissions, ({ scope, permission }) => [scope, permission]);
+    const rolesOf = groupBy(roles, ({ scope, role }) => [scope, role]);
+    const own = scopes.map(({ name, description, first_party: isFirst }) => {
+      const parts = { permissions: permissionsOf(name), roles: rolesOf(name) };
+      return { name, description, first_party: isFirst === 1, ...parts };
+    });
+    return addDerived(own, await listNamed(db));
   };
   return {
     readPolicyVersion,
@@ -183,6 +179,15 @@ export function createRbac(database: AuthDatabase): Rbac {
   };
 }
 
+/** Lists the values of rows by their scope. */
+function groupBy<Row>(
+  rows: readonly Row[],
+  read: (row: Row) => [scope: string, value: string],
+): (scope: string) => string[] {
+  const byScope = Map.groupBy(rows.map(read), ([scope]) => scope);
+  return (scope) => (byScope.get(scope) ?? []).map(([, value]) => value);
+}
+
 /** Permissions of roles for one thing alone, at most 500. */
 async function listNamed(db: AuthDatabase["db"]): Promise<string[]> {
   const rows = await db
@@ -196,15 +201,16 @@ async function listNamed(db: AuthDatabase["db"]): Promise<string[]> {
   return rows.map(({ permission }) => permission);
 }
 
-/** A permission of a role for one thing is a scope, too, if the one for all such things is. */
-function deriveScopes(scopes: readonly Scope[], named: readonly string[]): Scope[] {
+/** Adds scopes: a permission of a role for one thing is one if the permission for all such things is. */
+function addDerived(scopes: readonly Scope[], named: readonly string[]): Scope[] {
   const byName = new Map(scopes.map((scope) => [scope.name, scope]));
-  return named.flatMap((name) => {
+  const derived = named.flatMap((name) => {
     const general = byName.get(generalize(name) ?? "");
     if (general === undefined || byName.has(name)) return [];
     const { first_party, description } = general;
     return [{ name, description, permissions: [name], roles: [], first_party }];
   });
+  return [...scopes, ...derived];
 }
 
 // Returns a function that lists the permissions of a role, inherited ones included.

@@ -59,7 +59,7 @@ export async function runProjectSet(options: VariableOptions & { plain: boolean 
   );
 }
 
-/** Removes a variable. */
+/** Removes a variable that was set for the project; the one of its file or shell, if any, takes its place at the next start. */
 export async function runProjectUnset({ data, project, variable }: VariableOptions): Promise<void> {
   const platform = connectPlatform(await findTarget(data));
   await platform.call("DELETE", pathOf(project, variable));

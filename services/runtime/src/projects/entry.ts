@@ -53,13 +53,12 @@ export function createProjectEntry(
   { kind, readState, inherit, ownsFormerData }: ProjectEntryOptions,
 ): ServiceEntry {
   const { name, file } = project;
-  const folder = dirname(file);
   let variables: Readonly<Record<string, string>> = {};
   let own: Readonly<Record<string, string>> = {};
   return {
     name,
     label: name,
-    project: { folder, kind },
+    project: { folder: dirname(file), kind },
     main: OWN_PROGRAM,
     listeners: [
       {
@@ -80,24 +79,20 @@ export function createProjectEntry(
     prepare: async (context) => {
       own = readOwnVariables(context.dataDir, name);
       const moved = openProjectData(context.dataDir, name, ownsFormerData());
-      const prepared = await prepareCredentials(project, context, readState);
-      ({ variables } = prepared);
-      return [...moved, ...prepared.notes];
+      const { notes, ...prepared } = await prepareCredentials(project, context, readState);
+      variables = prepared.variables;
+      return [...moved, ...notes];
     },
-    refuse: (message) => refuseMessage(message, folder),
+    refuse: (message) => refuseMessage(message, dirname(file)),
     configure: (context) => {
       own = readAgain(own, () => readOwnVariables(context.dataDir, name));
       return {
-        main: findProgram(folder),
-        args: [file],
-        // A folder that was deleted may come back: until then the process reports what is missing.
-        cwd: existsSync(folder) ? folder : getProjectData(context.dataDir, name),
+        ...describeProgram(project, context.dataDir),
         inherited: { ...inherit(), ...own },
         env: {
           ...variables,
           ...describeAddresses(readState()),
-          ...describeListener(name, context),
-          PLATFORM_PROJECT_DEVELOPMENT: JSON.stringify(describeDevelopment(kind, context)),
+          ...describeListener(name, kind, context),
         },
       };
     },
@@ -113,6 +108,14 @@ export function createProjectEntry(
       { command: `curl ${formatLocalHost(getAddress(context, PROJECT_KEY))}`, meaning: file },
     ],
   };
+}
+
+/** The program of a project's process, and the folder in which it runs. */
+function describeProgram({ name, file }: Project, dataDir: string) {
+  const folder = dirname(file);
+  // A folder that was deleted may come back: until then the process reports what is missing.
+  const cwd = existsSync(folder) ? folder : getProjectData(dataDir, name);
+  return { main: findProgram(folder), args: [file], cwd };
 }
 
 /** A project restarts with the variables of its last start while their file is damaged, which the console says. */
@@ -211,7 +214,11 @@ function describeDevelopment(kind: ProjectKind, context: EntryContext): Developm
   return { hasDetails: kind !== "kept", consoleUrl };
 }
 
-function describeListener(name: string, context: EntryContext): Record<string, string> {
+function describeListener(
+  name: string,
+  kind: ProjectKind,
+  context: EntryContext,
+): Record<string, string> {
   const { host, port } = getAddress(context, PROJECT_KEY);
   return {
     ...wireIdentity("service", context, process.env),
@@ -219,6 +226,7 @@ function describeListener(name: string, context: EntryContext): Record<string, s
     PLATFORM_SERVICE_PORT: String(port),
     ...(host === undefined ? {} : { PLATFORM_SERVICE_HOST: host }),
     PLATFORM_DATA_DIR: getProjectData(context.dataDir, name),
+    PLATFORM_PROJECT_DEVELOPMENT: JSON.stringify(describeDevelopment(kind, context)),
   };
 }
 

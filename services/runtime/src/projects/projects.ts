@@ -46,7 +46,7 @@ export interface ProjectsOptions {
   drainTimeoutMs: number;
 }
 
-/** Who sets a variable: the platform, a person in the console, the project's environment file, or the platform's shell. */
+/** Origin of a variable: the platform, a person in the console, the project's environment file, or the platform's shell. */
 export type VariableSource = "platform" | "own" | "file" | "shell";
 
 /** A project to run. */
