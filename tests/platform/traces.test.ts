@@ -217,6 +217,28 @@ interface ListedVariables {
   restart_needed: boolean;
 }
 
+test("variables of the platform, of the process, and of others cannot be set", async () => {
+  for (const name of ["OIDC_ISSUER", "PLATFORM_SERVICE_PORT", "PLATFORM_X", "MESSAGING_URL"]) {
+    assert.equal((await callVariables("PUT", `/${name}`, { value: "x" })).status, 409, name);
+  }
+  for (const name of ["NODE_OPTIONS", "PATH", "LD_PRELOAD", "a-b", "1A", "A%00"]) {
+    assert.equal((await callVariables("PUT", `/${name}`, { value: "x" })).status, 400, name);
+  }
+  for (const value of ["a\0b", "x".repeat(40_000)]) {
+    assert.equal((await callVariables("PUT", "/LONG", { value })).status, 400);
+  }
+  const { access_token: ada } = await platform.signIn(ADA);
+  for (const [method, path] of [
+    ["GET", ""],
+    ["PUT", "/GREETING"],
+    ["DELETE", "/GREETING"],
+  ] as const) {
+    const json = method === "PUT" ? { value: "x" } : undefined;
+    assert.equal((await callVariables(method, path, json, ada)).status, 403, method);
+  }
+  assert.equal((await callVariables("DELETE", "/NOTHING")).status, 404);
+});
+
 test("variables of a project are set for its next start, secrets without a way to read them", async () => {
   const secret = 'hunter2 "\n$x ü';
   assert.equal(
@@ -240,26 +262,6 @@ test("variables of a project are set for its next start, secrets without a way t
     assert.equal(statSync(path).mode & 0o777, 0o600, file);
     assert.ok(!readFileSync(path, "utf8").includes("hunter2"), file);
   }
-
-  for (const name of ["OIDC_ISSUER", "PLATFORM_SERVICE_PORT", "PLATFORM_X", "MESSAGING_URL"]) {
-    assert.equal((await callVariables("PUT", `/${name}`, { value: "x" })).status, 409, name);
-  }
-  for (const name of ["NODE_OPTIONS", "PATH", "LD_PRELOAD", "a-b", "1A", "A%00"]) {
-    assert.equal((await callVariables("PUT", `/${name}`, { value: "x" })).status, 400, name);
-  }
-  for (const value of ["a\0b", "x".repeat(40_000)]) {
-    assert.equal((await callVariables("PUT", "/LONG", { value })).status, 400);
-  }
-  const { access_token: ada } = await platform.signIn(ADA);
-  for (const [method, path] of [
-    ["GET", ""],
-    ["PUT", "/GREETING"],
-    ["DELETE", "/GREETING"],
-  ] as const) {
-    const json = method === "PUT" ? { value: "x" } : undefined;
-    assert.equal((await callVariables(method, path, json, ada)).status, 403, method);
-  }
-  assert.equal((await callVariables("DELETE", "/NOTHING")).status, 404);
 
   const restart = new URL("/api/v1/services/shop/restart", platform.runtime);
   const headers = { authorization: `Bearer ${platform.admin}` };

@@ -100,6 +100,22 @@ async function startPlatform() {
   return { pebble, up, started, data, port, mailPort };
 }
 
+async function readIssuer(port: number, ca: string): Promise<string> {
+  const path = "/.well-known/openid-configuration";
+  const page = await readPage(port, `identity.${DOMAIN}`, path, ca);
+  return (JSON.parse(page) as { issuer: string }).issuer;
+}
+
+/** Resolves to the address of a tunnel `demo`. */
+async function reserveTunnel(relay: string, headers: Record<string, string>): Promise<string> {
+  const reserved = await fetch(`${relay}/api/v1/tunnels`, {
+    method: "POST",
+    headers: { ...headers, "content-type": "application/json" },
+    body: JSON.stringify({ subdomain: "demo" }),
+  });
+  return ((await reserved.json()) as { url: string }).url;
+}
+
 test(
   "the domain, mail, messaging and tunnels get certificates, and renewed ones",
   { skip },
@@ -123,12 +139,7 @@ test(
     };
     assert.match(await places["tunnel"]!(), /UNRECOGNIZED_NAME/);
     const relay = `http://127.0.0.1:${findPort(started, "tunnel", "local")}`;
-    const reserved = await fetch(`${relay}/api/v1/tunnels`, {
-      method: "POST",
-      headers: { ...bearer("PLATFORM_TUNNEL_AUTH_TOKEN"), "content-type": "application/json" },
-      body: JSON.stringify({ subdomain: "demo" }),
-    });
-    const { url } = (await reserved.json()) as { url: string };
+    const url = await reserveTunnel(relay, bearer("PLATFORM_TUNNEL_AUTH_TOKEN"));
     assert.equal(url, `https://${demo}:${relayPort}`);
     const serials = new Map<string, string>();
     for (const [name, read] of Object.entries(places)) {
@@ -141,9 +152,7 @@ test(
     }
     assert.equal(serials.get("mqtt"), serials.get("gateway"), "one certificate of the domain");
     assert.equal(new Set(serials.values()).size, 4);
-    const path = "/.well-known/openid-configuration";
-    const page = JSON.parse(await readPage(port, `identity.${DOMAIN}`, path, ca)) as object;
-    assert.equal((page as { issuer: string }).issuer, `https://identity.${DOMAIN}`);
+    assert.equal(await readIssuer(port, ca), `https://identity.${DOMAIN}`);
     // Calls of the platform itself need no certificate.
     assert.equal(find(started, "gate").url, `https://${DOMAIN}:${port}`);
     const status = run(["status", "--data", data]);

@@ -143,6 +143,24 @@ function writeCertificate(folder: string, name: string, secrets: TestSecretServi
   });
 }
 
+/** A repository with the gateway's configuration, and the clone of its author. */
+function makeRepository({ root, bare, author }: Record<"root" | "bare" | "author", string>): void {
+  mkdirSync(bare);
+  git(bare, "init", "--bare", "--initial-branch", "main");
+  git(root, "clone", bare, author);
+  git(author, "checkout", "-B", "main");
+  const config = {
+    addr: "127.0.0.1:0",
+    local_addr: "127.0.0.1:0",
+    workers: 1,
+    no_route_status: 502,
+  };
+  writeFileSync(join(author, "gate.json"), JSON.stringify(config));
+  git(author, "add", "-A");
+  git(author, "commit", "-m", "first");
+  git(author, "push", "origin", "HEAD:main");
+}
+
 before(async () => {
   if (skip !== false) return;
   const root = makeFolder(context);
@@ -172,20 +190,7 @@ before(async () => {
     secrets: await openMortal(Number(new URL(secrets.url).port)),
     git: await openMortal(daemon),
   };
-  mkdirSync(bare);
-  git(bare, "init", "--bare", "--initial-branch", "main");
-  git(root, "clone", bare, author);
-  git(author, "checkout", "-B", "main");
-  const config = {
-    addr: "127.0.0.1:0",
-    local_addr: "127.0.0.1:0",
-    workers: 1,
-    no_route_status: 502,
-  };
-  writeFileSync(join(author, "gate.json"), JSON.stringify(config));
-  git(author, "add", "-A");
-  git(author, "commit", "-m", "first");
-  git(author, "push", "origin", "HEAD:main");
+  makeRepository({ root, bare, author });
   git(root, "clone", bare, folder);
   git(folder, "remote", "set-url", "origin", `git://127.0.0.1:${mortal.git.port}/bare`);
   const gate = await startGate(context, {

@@ -114,31 +114,6 @@ describe("STARTTLS", () => {
     client.close();
   });
 
-  test("an awaited certificate: it is offered once the file is there", async () => {
-    const path = join(FOLDER, "later.pem");
-    const stage = await start({
-      inbound_tls_cert: path,
-      inbound_tls_key: path,
-      inbound_tls_awaited: true,
-    });
-    const early = await connectSmtp(stage.smtpPort);
-    await early.reply();
-    assert.doesNotMatch(await early.command("EHLO client.test"), /STARTTLS/);
-    early.close();
-    writeFileSync(path, `${readFileSync(cert, "utf8")}${readFileSync(key, "utf8")}`);
-    await waitFor(async () => {
-      const client = await openSmtp(stage.smtpPort);
-      const offer = await client.command("EHLO client.test");
-      client.close();
-      return offer.includes("STARTTLS");
-    });
-    const client = await openSmtp(stage.smtpPort);
-    assert.match(await client.command("STARTTLS"), /^220 /);
-    await client.startTls();
-    assert.match(await client.command("EHLO client.test"), /^250/);
-    client.close();
-  });
-
   test("without a certificate it is not offered", async () => {
     const stage = await start();
     const client = await connectSmtp(stage.smtpPort);
@@ -146,6 +121,32 @@ describe("STARTTLS", () => {
     assert.doesNotMatch(await client.command("EHLO client.test"), /STARTTLS|AUTH/);
     client.close();
   });
+});
+
+test("an awaited certificate: it is offered once the file is there", async () => {
+  const { key, cert } = makeCertificate(FOLDER, "later.test");
+  const path = join(FOLDER, "later.pem");
+  const stage = await start({
+    inbound_tls_cert: path,
+    inbound_tls_key: path,
+    inbound_tls_awaited: true,
+  });
+  const early = await connectSmtp(stage.smtpPort);
+  await early.reply();
+  assert.doesNotMatch(await early.command("EHLO client.test"), /STARTTLS/);
+  early.close();
+  writeFileSync(path, `${readFileSync(cert, "utf8")}${readFileSync(key, "utf8")}`);
+  await waitFor(async () => {
+    const client = await openSmtp(stage.smtpPort);
+    const offer = await client.command("EHLO client.test");
+    client.close();
+    return offer.includes("STARTTLS");
+  });
+  const client = await openSmtp(stage.smtpPort);
+  assert.match(await client.command("STARTTLS"), /^220 /);
+  await client.startTls();
+  assert.match(await client.command("EHLO client.test"), /^250/);
+  client.close();
 });
 
 describe("limits", () => {
