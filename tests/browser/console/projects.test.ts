@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
+import { waitFor } from "@platform/testing/wait";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
 import { ADA, Platform } from "../../identity/platform.ts";
 import {
@@ -310,6 +311,9 @@ test("a right to one project shows that project alone", { skip: chromiumSkip }, 
     const role = { name: "one-project", permissions };
     await platform.identity("POST", "/api/v1/rbac/roles", role, platform.admin);
     await platform.identity("POST", to, roles, platform.admin);
+    // Identity follows new scopes within a second.
+    const place = new URL("/.well-known/openid-configuration", platform.auth);
+    await waitFor(async () => (await (await fetch(place)).text()).includes(permissions[0]!));
   };
   const open = async () => {
     const opened = await openAt(t, browser, `${platform.console.origin}/ui/projects`);
