@@ -110,6 +110,8 @@ export const BODY_FIELDS: Readonly<Record<string, BodyFields>> = {
       folder: "folder of a project, whose code runs: only with the data folder's token",
       environment_file: "file with a project's variables: only with the data folder's token",
       "variables.*": "variables of a project's process: only with the data folder's token",
+      value:
+        "of a variable of a project's process, except names that load code: only for administrators",
       path: "of a request to a project of this platform, at its own host",
       "headers.*":
         "of a request to a project of this platform; none of the connection, and no host",

@@ -15,8 +15,9 @@ export type NewCiphers = ReadonlyMap<BlobId, WrappedCipher>;
 /** The head of a record with another cipher; `undefined` if it would have another length, or the record has no cipher. */
 export function replaceCipher(
   { id, stored, description, headBytes }: Omit<ScannedRecord, "read" | "verify">,
-  { head: _, ...cipher }: WrappedCipher,
+  wrapped: WrappedCipher,
 ): Buffer | undefined {
+  const { head: _, ...cipher } = wrapped;
   const before = description as { cipher?: object };
   if (before.cipher === undefined) return undefined;
   const head = encodeHead(id, stored, { ...before, cipher });
