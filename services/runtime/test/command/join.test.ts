@@ -330,6 +330,10 @@ test("variables of a project are set by command, and its process has them after 
   const taken = run(["project", "set", "first", "OIDC_ISSUER", "--data", data], env, "x", root);
   assert.notEqual(await taken.exit, 0);
   assert.match(taken.output().err, /The platform sets OIDC_ISSUER/);
+  // The restart of before may go on.
+  await waitForList((items) =>
+    items.some(({ name, state }) => name === "first" && state === "running"),
+  );
   const restarted = await command(["project", "restart", "first", "--data", data]);
   assert.equal(restarted.code, 0, restarted.err);
   await waitFor(async () => (await ask("first")).text.startsWith("from input"), readOutput);
