@@ -154,8 +154,8 @@ test("encryption keys: a named key, a default, a disabled key, rotations", { ski
   assert.match(out, /"name":"invoices"/);
   assert.match(out, /"aws:kms",\s+"arn:objstore:kms:::key\/[0-9a-f-]{36}"/);
   assert.match(out, /^"aws:kms"$/m);
-  assert.match(out, /^disabled: \d+$/m);
-  assert.match(out, /^42 EUR$/m);
+  assert.match(out, /disabled: \d+$/m);
+  assert.match(out, /42 EUR$/m);
   assert.match(out, /"kind":"rewrap"/);
   assert.equal(out.match(/"state":"enabled"/g)?.length, 4, out);
 });
