@@ -12,6 +12,11 @@ import { makeBytes } from "../store/fixture.ts";
 const KILLS = Number(process.env["VAULT_KEY_KILLS"] ?? 0);
 const SIZES = [100, 4_000, 60_000, 1_500_000];
 const WRITERS = 4;
+const SSE = "x-amz-server-side-encryption";
+const NAMED: Record<string, string> = {
+  [SSE]: "aws:kms",
+  [`${SSE}-aws-kms-key-id`]: "alias/one",
+};
 
 interface Version {
   id: string;
@@ -33,6 +38,12 @@ before(async () => {
   serving = await serve();
   await serving.s3.must("PUT", "/rotated");
   await readJson(callJson(serving, "POST", "/admin/encryption-keys", { name: "one" }), 201);
+  // Both keys have heads on disk, however little is written before a kill.
+  for (const encryption of [NAMED, { [SSE]: "AES256" }]) {
+    const key = `first-${encryption[SSE]!.replace(":", "-")}`;
+    await serving.s3.must("PUT", `/rotated/${key}`, { body: toBody(60_000), headers: encryption });
+    stored.set(key, 60_000);
+  }
 });
 after(() => serving[Symbol.asyncDispose]());
 
@@ -48,12 +59,7 @@ async function write(signal: AbortSignal): Promise<void> {
     count += 1;
     const key = `k${count}`;
     const size = SIZES[count % 31 === 0 ? 3 : count % 7 === 0 ? 2 : count % 2]!;
-    const named = { "x-amz-server-side-encryption-aws-kms-key-id": "alias/one" };
-    const isNamed = count % 3 > 0;
-    const headers = {
-      "x-amz-server-side-encryption": isNamed ? "aws:kms" : "AES256",
-      ...(isNamed ? named : {}),
-    };
+    const headers = count % 3 > 0 ? NAMED : { [SSE]: "AES256" };
     const answer = await serving.s3
       .send("PUT", `/rotated/${key}`, { body: toBody(size), headers })
       .catch(() => undefined);
