@@ -15,8 +15,10 @@ const WORD_BYTES = 4;
 const SCAN_BYTES_MAX = PAGE_BYTES;
 /** Fewer bytes are not worth a scan. */
 const SCAN_BYTES_MIN = 4_096;
+/** Bytes of a scan after one that ended early: what is copied for it costs more than what it finds otherwise. */
+const WINDOW_MIN = 1_024;
 /** A scan that finds fewer records makes the next one wait. */
-const RECORDS_MIN = 8;
+const RECORDS_MIN = 64;
 /** Records before the next scan, at most. */
 const PAUSE_MAX = 512;
 
@@ -64,6 +66,8 @@ export class ScanAhead {
   #run: ((size: number) => void) | undefined;
   #next = 0;
   #count = 0;
+  /** Bytes of the next scan, at most. */
+  #window = SCAN_BYTES_MIN;
   #pause = 1;
   /** Records until the next scan. */
   #untilScan = 0;
@@ -88,10 +92,10 @@ export class ScanAhead {
   }
 
   #scan(bytes: Uint8Array, at: number): boolean {
-    const size = Math.min(bytes.length - at, SCAN_BYTES_MAX) & -BLOCK_BYTES;
-    if (size < SCAN_BYTES_MIN) return false;
+    if (bytes.length - at < SCAN_BYTES_MIN) return false;
     this.#untilScan -= 1;
     if (this.#untilScan > 0) return false;
+    const size = Math.min(bytes.length - at, this.#window) & -BLOCK_BYTES;
     this.#run ??= this.#open();
     this.#bytes.set(bytes.subarray(at, at + size));
     this.#run(size);
@@ -99,9 +103,20 @@ export class ScanAhead {
     this.behind = MARKS_INDEX;
     this.#next = 0;
     this.#count = this.words[END_INDEX]! / WORD_BYTES - RECORDS_INDEX;
+    this.#chooseWindow(size);
     this.#pause = this.#count < RECORDS_MIN ? Math.min(this.#pause * 2, PAUSE_MAX) : 1;
     this.#untilScan = this.#pause;
     return this.#count > 0;
+  }
+
+  #chooseWindow(size: number): void {
+    let found = 0;
+    if (this.#count > 0) {
+      const behind = this.words[RECORDS_INDEX + this.#count - 1]! / WORD_BYTES;
+      found = this.words[behind - 1]! + 1;
+    }
+    const next = found * 2 < size ? Math.max(found * 2, WINDOW_MIN) : this.#window * 2;
+    this.#window = Math.min(next, SCAN_BYTES_MAX);
   }
 
   // Short texts need none of it.
