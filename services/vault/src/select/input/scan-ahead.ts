@@ -17,7 +17,7 @@ const SCAN_BYTES_MAX = PAGE_BYTES;
 const SCAN_BYTES_MIN = 4_096;
 /** Bytes of a scan after one that ended early: what is copied for it costs more than what it finds otherwise. */
 const WINDOW_MIN = 1_024;
-/** A scan that finds fewer records makes the next one wait. */
+/** A scan that ends early, with fewer records, makes the next one wait. */
 const RECORDS_MIN = 64;
 /** Records before the next scan, at most. */
 const PAUSE_MAX = 512;
@@ -103,19 +103,22 @@ export class ScanAhead {
     this.behind = MARKS_INDEX;
     this.#next = 0;
     this.#count = this.words[END_INDEX]! / WORD_BYTES - RECORDS_INDEX;
-    this.#chooseWindow(size);
-    this.#pause = this.#count < RECORDS_MIN ? Math.min(this.#pause * 2, PAUSE_MAX) : 1;
-    this.#untilScan = this.#pause;
+    this.#plan(size);
     return this.#count > 0;
   }
 
-  #chooseWindow(size: number): void {
+  // A scan that something has ended early, after few records, was not worth its copy.
+  #plan(size: number): void {
+    const count = this.#count;
     let found = 0;
-    if (this.#count > 0) {
-      const behind = this.words[RECORDS_INDEX + this.#count - 1]! / WORD_BYTES;
+    if (count > 0) {
+      const behind = this.words[RECORDS_INDEX + count - 1]! / WORD_BYTES;
       found = this.words[behind - 1]! + 1;
     }
-    const next = found * 2 < size ? Math.max(found * 2, WINDOW_MIN) : this.#window * 2;
+    const isWhole = count > 0 && size - found <= (2 * found) / count;
+    this.#pause = isWhole || count >= RECORDS_MIN ? 1 : Math.min(this.#pause * 2, PAUSE_MAX);
+    this.#untilScan = this.#pause;
+    const next = isWhole ? this.#window * 2 : Math.max(found * 2, WINDOW_MIN);
     this.#window = Math.min(next, SCAN_BYTES_MAX);
   }
 
