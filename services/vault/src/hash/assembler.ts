@@ -133,6 +133,8 @@ export function tee({ index }: Local, value: Code): Code {
 export const i32 = {
   const: (value: number): Code => [0x41, ...encodeSigned(BigInt(value | 0))],
   load: (at: Code, offset = 0): Code => [...at, 0x28, 2, ...encodeUnsigned(offset)],
+  /** One byte, as an unsigned number. */
+  load8: (at: Code, offset = 0): Code => [...at, 0x2d, 0, ...encodeUnsigned(offset)],
   store: (at: Code, value: Code, offset = 0): Code => [
     ...at,
     ...value,
@@ -148,6 +150,7 @@ export const i32 = {
   rotl: (a: Code, bits: Code): Code => [...a, ...bits, 0x77],
   shl: (a: Code, bits: Code): Code => [...a, ...bits, 0x74],
   shrU: (a: Code, bits: Code): Code => [...a, ...bits, 0x76],
+  isZero: (a: Code): Code => [...a, 0x45],
   equal: (a: Code, b: Code): Code => [...a, ...b, 0x46],
   lessU: (a: Code, b: Code): Code => [...a, ...b, 0x49],
   /** The number of zeros below the lowest one. */

@@ -191,13 +191,31 @@ test("records are the same, whether thousands of bytes or a few are there", asyn
     '"a""b",b,6',
     '"a",b,6\r',
     '#"a,b',
+    '##"a,b',
+    '"a,b,"""",b,7',
+    '"",b,""',
+    '"a""",b,"7"\r',
     "a,b,1,2,3,4,5,6,7",
     "x".repeat(300),
   );
+  const quoted = fc
+    .string({ unit: fc.constantFrom('""', ",", "a", "#"), maxLength: 40 })
+    .map((text) => `"${text}",b,"${text}"`);
+  const rare = fc.constantFrom('"a\nb",b,3', '"a\n#"",b",b,4', '"a"x,b,9', '"a"\rb', "'\",b,1");
   const usual = fc.integer({ min: 0, max: 400 }).map((count) => Array(count).fill("a,b,8"));
-  const lines = fc.array(fc.oneof(usual, fc.array(line, { maxLength: 30 })), {
+  const some = fc.oneof(
+    { weight: 60, arbitrary: line },
+    { weight: 60, arbitrary: quoted },
+    { weight: 1, arbitrary: rare },
+  );
+  const lines = fc.array(fc.oneof(usual, fc.array(some, { maxLength: 30 })), {
     minLength: 20,
     maxLength: 60,
+  });
+  const inputs = fc.record({
+    allowsQuotedRecordDelimiter: fc.boolean(),
+    comments: fc.constantFrom("", "#", "##"),
+    quoteEscapeCharacter: fc.constantFrom('"', '"', "\\"),
   });
   const questions = [
     "SELECT s._1, s._3 FROM S3Object s WHERE s._2 = 'b'",
@@ -205,19 +223,25 @@ test("records are the same, whether thousands of bytes or a few are there", asyn
     ALL,
   ];
   await fc.assert(
-    fc.asyncProperty(lines, fc.constantFrom("", '"', ',"a'), async (parts, end) => {
-      const data = `${parts.flat().join("\n")}${end}`;
-      const outcome = (expression: string, pieceBytes: number): Promise<string> =>
-        ask(expression, { data, input: NONE, pieceBytes }).catch((error: unknown) => {
-          if (error instanceof SelectError) return error.code;
-          throw error;
-        });
-      for (const expression of questions) {
-        const bytewise = await outcome(expression, 500);
-        assert.equal(await outcome(expression, 1_000_000), bytewise);
-        assert.equal(await outcome(expression, 6_001), bytewise);
-      }
-    }),
+    fc.asyncProperty(
+      lines,
+      inputs,
+      fc.constantFrom("", '"', ',"a'),
+      async (parts, options, end) => {
+        const data = `${parts.flat().join("\n")}${end}`;
+        const input = { ...NONE, ...options };
+        const outcome = (expression: string, pieceBytes: number): Promise<string> =>
+          ask(expression, { data, input, pieceBytes }).catch((error: unknown) => {
+            if (error instanceof SelectError) return error.code;
+            throw error;
+          });
+        for (const expression of questions) {
+          const bytewise = await outcome(expression, 500);
+          assert.equal(await outcome(expression, 1_000_000), bytewise);
+          assert.equal(await outcome(expression, 6_001), bytewise);
+        }
+      },
+    ),
     { numRuns: 40 },
   );
 });

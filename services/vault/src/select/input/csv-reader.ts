@@ -6,7 +6,7 @@ import type { ColumnReference, PathStep } from "../language/syntax.ts";
 import type { Value } from "../language/value.ts";
 import { ByteQueue } from "./byte-queue.ts";
 import { equalsBytes, readInteger } from "./byte-values.ts";
-import { scanCsv } from "./csv-kernel.ts";
+import { countQuotes, hasPairs, scanCsv } from "./csv-kernel.ts";
 import {
   matchesName,
   readPosition,
@@ -14,7 +14,7 @@ import {
   type RowFields,
   type StreamReader,
 } from "./row-reader.ts";
-import type { ScanAhead } from "./scan-ahead.ts";
+import { POSITION_MASK, type ScanAhead } from "./scan-ahead.ts";
 
 const CARRIAGE_RETURN = 0x0d;
 /** Kinds of fields: as it stands, or with escapes that must be removed. */
@@ -66,15 +66,28 @@ export class CsvReader implements StreamReader {
     this.#longest = Math.max(this.#field.length, this.#record.length);
     this.#quote = options.quoteCharacter === "" ? -1 : options.quoteCharacter.charCodeAt(0);
     this.#escape = options.quoteEscapeCharacter.charCodeAt(0);
-    const bytes = { field: this.#field[0]!, record: this.#record[0]!, quote: this.#quote };
-    const areDistinct = new Set(Object.values(bytes)).size === 3;
-    if (this.#longest === 1 && areDistinct) this.#ahead = scanCsv(bytes);
+    this.#ahead = this.#scanAhead();
     this.#special[this.#field[0]!] = SPECIAL;
     this.#special[this.#record[0]!] = SPECIAL;
     if (this.#quote >= 0) this.#specialInQuotes[this.#quote] = SPECIAL;
     this.#specialInQuotes[this.#escape] = SPECIAL;
     if (!options.allowsQuotedRecordDelimiter) this.#specialInQuotes[this.#record[0]!] = SPECIAL;
     this.#hasHeader = options.header !== "NONE";
+  }
+
+  #scanAhead(): ScanAhead | undefined {
+    const comment = this.#comment;
+    const bytes = { field: this.#field[0]!, record: this.#record[0]!, quote: this.#quote };
+    const areDistinct = new Set(Object.values(bytes)).size === 3;
+    if (this.#longest > 1 || !areDistinct) return undefined;
+    return scanCsv({
+      ...bytes,
+      comment: comment[0] ?? -1,
+      carriageReturn: this.#endsLines ? CARRIAGE_RETURN : -1,
+      // A line may begin like a longer comment.
+      readsQuotes: this.#escape === this.#quote && comment.length <= 1,
+      quotesRecords: this.#options.allowsQuotedRecordDelimiter,
+    });
   }
 
   get isReady(): boolean {
@@ -219,19 +232,26 @@ export class CsvReader implements StreamReader {
   }
 
   #isPlain(index: number): boolean {
-    return this.#isAhead || this.#kinds[index] === PLAIN;
+    return this.#isAhead ? !hasPairs(this.#markOf(index)) : this.#kinds[index] === PLAIN;
+  }
+
+  #markOf(index: number): number {
+    return this.#ahead!.words[this.#ahead!.first + index]!;
   }
 
   #startOf(index: number): number {
     if (!this.#isAhead) return this.#starts[index]!;
-    if (index === 0) return this.#start;
-    return this.#ahead!.base + this.#ahead!.words[this.#ahead!.first + index - 1]! + 1;
+    const quotes = countQuotes(this.#markOf(index));
+    if (index === 0) return this.#start + quotes;
+    return this.#ahead!.base + (this.#markOf(index - 1) & POSITION_MASK) + 1 + quotes;
   }
 
   #endOf(index: number): number {
     if (!this.#isAhead) return this.#ends[index]!;
-    if (index === this.#count - 1) return this.#lastEnd;
-    return this.#ahead!.base + this.#ahead!.words[this.#ahead!.first + index]!;
+    const mark = this.#markOf(index);
+    const end =
+      index === this.#count - 1 ? this.#lastEnd : this.#ahead!.base + (mark & POSITION_MASK);
+    return end - countQuotes(mark);
   }
 
   #readRecord(): boolean {
@@ -261,10 +281,10 @@ export class CsvReader implements StreamReader {
     while (ahead?.next(queue.bytes, queue.at) === true) {
       const { base, words, first, behind } = ahead;
       const start = queue.at;
-      const end = base + words[behind - 1]!;
+      const end = base + (words[behind - 1]! & POSITION_MASK);
       queue.skipTo(end + 1);
       this.#count = behind - first;
-      const lastStart = this.#count === 1 ? start : base + words[behind - 2]! + 1;
+      const lastStart = this.#count === 1 ? start : base + (words[behind - 2]! & POSITION_MASK) + 1;
       const hasReturn =
         end > lastStart && this.#bytes[end - 1] === CARRIAGE_RETURN && this.#endsLines;
       this.#start = start;

@@ -38,6 +38,9 @@ const MARKS_INDEX = LAYOUT.marks / WORD_BYTES;
 const RECORDS_INDEX = LAYOUT.records / WORD_BYTES;
 const END_INDEX = LAYOUT.end / WORD_BYTES;
 
+/** The position in a mark, whose higher bits are free. */
+export const POSITION_MASK = SCAN_BYTES_MAX - 1;
+
 /** Compiles a function `scan(size, …options)` that fills the tables for `size` bytes, a multiple of `BLOCK_BYTES`. */
 export function compileScan(scan: FunctionBuilder): WebAssembly.Module {
   return new WebAssembly.Module(encodeModule([scan], MEMORY_PAGES));
@@ -113,7 +116,7 @@ export class ScanAhead {
     let found = 0;
     if (count > 0) {
       const behind = this.words[RECORDS_INDEX + count - 1]! / WORD_BYTES;
-      found = this.words[behind - 1]! + 1;
+      found = (this.words[behind - 1]! & POSITION_MASK) + 1;
     }
     const isWhole = count > 0 && size - found <= (2 * found) / count;
     this.#pause = isWhole || count >= RECORDS_MIN ? 1 : Math.min(this.#pause * 2, PAUSE_MAX);
