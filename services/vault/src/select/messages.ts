@@ -25,16 +25,22 @@ export type ThreadRequest =
       readonly sizeBytes: number;
       readonly nowMs: number;
     }
-  /** The answer to `next`; without bytes, the range has ended. */
-  | { readonly type: "bytes"; readonly bytes: Uint8Array | undefined }
+  /** The next bytes of a range; without bytes, it has ended. */
+  | { readonly type: "bytes"; readonly range: number; readonly bytes: Uint8Array | undefined }
   /** Bytes of results that have been sent. */
   | { readonly type: "sent"; readonly bytes: number };
 
 /** From the thread. */
 export type ThreadResponse =
-  /** Begins to read a range, of which `end` is exclusive. */
-  | { readonly type: "open"; readonly start: number; readonly end: number }
-  | { readonly type: "next" }
+  /** Begins to read a range, of which `end` is exclusive. Ranges are numbered; there is one at a time. */
+  | {
+      readonly type: "open";
+      readonly range: number;
+      readonly start: number;
+      readonly end: number;
+    }
+  /** Bytes that were used up. */
+  | { readonly type: "taken"; readonly range: number; readonly bytes: number }
   /** Ends the reading of the range. */
   | { readonly type: "close" }
   /** With `isWaiting`, the thread waits until the results have been sent. */

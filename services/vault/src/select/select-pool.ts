@@ -2,7 +2,7 @@
 //
 //   ask ─► waiting (32 at most) ─► thread ─► records … ─► done
 //                                    │  ▲
-//                                    ▼  │ pieces of the object, one at a time
+//                                    ▼  │ pieces of the object, read ahead
 //                                  source
 import { Worker } from "node:worker_threads";
 import { FairTurns, TurnRefusal } from "@platform/kernel/turns";
@@ -13,6 +13,7 @@ import {
   type ThreadRequest,
   type ThreadResponse,
 } from "./messages.ts";
+import { RangeFeed } from "./range-feed.ts";
 import type { SelectRequest } from "./request.ts";
 
 const HEAP_MIB = 256;
@@ -27,7 +28,7 @@ const RETRY_AFTER_SECONDS = "5";
 /** The object of a question. */
 export interface QuestionSource {
   readonly sizeBytes: number;
-  /** Reads a range, of which `end` is exclusive. */
+  /** Reads a range, of which `end` is exclusive. Chunks are used up before the next one is asked for. */
   open(start: number, end: number): AsyncGenerator<Buffer, void, undefined>;
 }
 
@@ -183,7 +184,9 @@ class RunningQuestion implements Answer {
   readonly #options: RunningOptions;
   readonly #worker: Worker;
   readonly #records: Buffer[] = [];
-  #range: AsyncGenerator<Buffer, void, undefined> | undefined;
+  #feed: RangeFeed | undefined;
+  /** The number of the range that is read. */
+  #range = 0;
   #wake: (() => void) | undefined;
   #failure: unknown;
   #isDone = false;
@@ -252,12 +255,13 @@ class RunningQuestion implements Answer {
     if (this.#hasEnded) return;
     switch (response.type) {
       case "open":
-        this.#closeRange();
-        this.#range = this.#options.question.source.open(response.start, response.end);
-        return;
-      case "next":
         this.#stopClock();
-        void this.#sendPiece();
+        this.#openRange(response);
+        return;
+      case "taken":
+        if (response.range !== this.#range) return;
+        this.#feed?.onTaken(response.bytes);
+        if (this.#feed?.isAwaited === true) this.#stopClock();
         return;
       case "close":
         this.#closeRange();
@@ -286,26 +290,23 @@ class RunningQuestion implements Answer {
     }
   }
 
-  async #sendPiece(): Promise<void> {
-    try {
-      const piece = await this.#range?.next();
-      if (this.#hasEnded) return;
-      if (piece === undefined || piece.done === true) {
-        this.#post({ type: "bytes", bytes: undefined });
-        return;
-      }
-      // Own memory, so that it can be transferred.
-      const bytes = new Uint8Array(piece.value);
-      this.#post({ type: "bytes", bytes }, [bytes.buffer]);
-    } catch (error) {
-      this.#fail(error);
-    }
+  #openRange({ range, start, end }: Extract<ThreadResponse, { type: "open" }>): void {
+    const { source } = this.#options.question;
+    this.#closeRange();
+    this.#range = range;
+    this.#feed = new RangeFeed({
+      chunks: source.open(start, end),
+      sizeBytes: Math.min(end, source.sizeBytes) - start,
+      send: (bytes) => {
+        this.#post({ type: "bytes", range, bytes }, bytes === undefined ? [] : [bytes.buffer]);
+      },
+      onFailed: (error) => this.#fail(error),
+    });
   }
 
   #closeRange(): void {
-    const range = this.#range;
-    this.#range = undefined;
-    range?.return().catch(() => undefined);
+    this.#feed?.close();
+    this.#feed = undefined;
   }
 
   #onThreadError(error: unknown): void {

@@ -11,7 +11,11 @@ import {
 import type { ObjectSource } from "./input/row-input.ts";
 
 const port = parentPort!;
-let receiveBytes: ((bytes: Uint8Array | undefined) => void) | undefined;
+/** The number of the range that is read. */
+let range = 0;
+/** Its bytes that have come, and `undefined` behind the last ones. */
+let pieces: (Uint8Array | undefined)[] = [];
+let onPiece: (() => void) | undefined;
 let resume: (() => void) | undefined;
 /** Bytes of results that have not been sent. */
 let unsentBytes = 0;
@@ -23,16 +27,21 @@ function post(response: ThreadResponse, transfer: ArrayBuffer[] = []): void {
 
 /** Reads a range of the object, piece by piece. */
 async function* read(start: number, end: number): AsyncGenerator<Buffer, void, undefined> {
-  post({ type: "open", start, end });
+  range += 1;
+  pieces = [];
+  post({ type: "open", range, start, end });
   try {
     for (;;) {
-      const bytes = await new Promise<Uint8Array | undefined>((resolve) => {
-        receiveBytes = resolve;
-        post({ type: "next" });
-      });
+      if (pieces.length === 0) {
+        await new Promise<void>((resolve) => {
+          onPiece = resolve;
+        });
+      }
+      const bytes = pieces.shift();
       if (bytes === undefined) return;
       scannedBytes += bytes.length;
       yield Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+      post({ type: "taken", range, bytes: bytes.length });
     }
   } finally {
     post({ type: "close" });
@@ -89,7 +98,10 @@ port.on("message", (message: ThreadRequest) => {
       void answer(message);
       return;
     case "bytes":
-      receiveBytes?.(message.bytes);
+      // Those of an earlier range may have been on their way.
+      if (message.range !== range) return;
+      pieces.push(message.bytes);
+      onPiece?.();
       return;
     case "sent":
       unsentBytes -= message.bytes;

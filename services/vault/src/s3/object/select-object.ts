@@ -84,7 +84,10 @@ async function openSource(context: OperationContext): Promise<QuestionSource> {
           throw explainChange(error);
         });
         try {
-          for await (const chunk of body.chunks()) yield chunk;
+          for await (const chunk of body.chunks()) {
+            yield chunk;
+            body.recycle(chunk);
+          }
         } finally {
           body.close();
         }
