@@ -178,6 +178,15 @@ test("any bytes are read or refused, alike in pieces of any size", async () => {
   );
 });
 
+test("quotes in comments open no field", async () => {
+  const usual = "a,b,8\n".repeat(1_000);
+  const data = `${usual}#,"a,b\n${'",x",b,"q"\n'.repeat(10)}${usual}`;
+  const input = { ...NONE, allowsQuotedRecordDelimiter: true };
+  assert.deepEqual(await askRows("SELECT COUNT(*) AS n FROM S3Object", { data, input }), [
+    { n: 2_010 },
+  ]);
+});
+
 test("records are the same, whether thousands of bytes or a few are there", async () => {
   const line = fc.constantFrom(
     "a,b,12",
@@ -192,6 +201,8 @@ test("records are the same, whether thousands of bytes or a few are there", asyn
     '"a",b,6\r',
     '#"a,b',
     '##"a,b',
+    '#,"a,b',
+    '##,"a,b',
     '"a,b,"""",b,7',
     '"",b,""',
     '"a""",b,"7"\r',

@@ -195,13 +195,12 @@ function emitQuote(build: FunctionBuilder, names: Names): void {
   );
 }
 
-// The second one of a pair, the first one, or the end of the field. The bytes behind a scan are not known.
+// The second one of a pair, the first one, or the end of the field. The bytes behind a scan are not known, but no mark depends
+// on them.
 function emitInnerQuote(build: FunctionBuilder, names: Names): void {
-  const { end, quote, position, next, kind, isOpen, paired } = names;
-  const isKnown = i32.lessU(i32.add(get(next), i32.const(1)), get(end));
+  const { quote, position, next, kind, isOpen, paired } = names;
   const isPair = i32.equal(i32.load8(get(next)), get(quote));
-  build.emitIf(i32.isZero(i32.equal(get(position), get(paired))), () => {
-    build.emitIf(i32.isZero(isKnown), () => emitStop(build, names));
+  build.emitIf(i32.isZero(i32.equal(get(position), get(paired))), () =>
     build.emitIf(
       isPair,
       () => build.emit(set(paired, get(next)), set(kind, i32.or(get(kind), i32.const(PAIRED)))),
@@ -209,8 +208,8 @@ function emitInnerQuote(build: FunctionBuilder, names: Names): void {
         build.emit(set(isOpen, i32.const(0)));
         build.emitIf(i32.isZero(endsField(names)), () => emitStop(build, names));
       },
-    );
-  });
+    ),
+  );
 }
 
 // True if the byte behind a closing quote is a delimiter, or a carriage return before one.

@@ -82,7 +82,7 @@ export class CsvReader implements StreamReader {
     if (this.#longest > 1 || !areDistinct) return undefined;
     return scanCsv({
       ...bytes,
-      comment: comment[0] ?? -1,
+      comment: comment.length === 1 ? comment[0]! : -1,
       carriageReturn: this.#endsLines ? CARRIAGE_RETURN : -1,
       // A line may begin like a longer comment.
       readsQuotes: this.#escape === this.#quote && comment.length <= 1,

@@ -71,7 +71,8 @@ class NumberDecoder {
   readonly #chunk: NumberChunk;
   readonly #values: Float64Array;
   readonly #isOptional: boolean;
-  readonly #levels: Uint32Array;
+  /** The levels or indices of a page. */
+  readonly #words: Uint32Array;
   #nulls: Uint8Array | undefined;
   #dictionary: Float64Array | undefined;
   row = 0;
@@ -80,7 +81,7 @@ class NumberDecoder {
     this.#chunk = chunk;
     this.#values = new Float64Array(rows);
     this.#isOptional = chunk.element.repetition_type === "OPTIONAL";
-    this.#levels = new Uint32Array(this.#isOptional ? rows : 0);
+    this.#words = new Uint32Array(rows);
   }
 
   /** False if the page cannot be decoded here. */
@@ -134,7 +135,8 @@ class NumberDecoder {
   // Marks the rows of a page that are null; returns their number.
   #readNulls(bytes: Uint8Array, count: number): number {
     if (this.row + count > this.#values.length) throw unreadable("a column has too many values");
-    const levels = this.#levels.subarray(0, count);
+    if (isOneRun(bytes, count)) return 0;
+    const levels = this.#words.subarray(0, count);
     readHybrid(bytes, 1, levels);
     let nulls = 0;
     for (let at = 0; at < count; at++) if (levels[at] === 0) nulls++;
@@ -199,14 +201,17 @@ class NumberDecoder {
     if (count === 0) return true;
     const width = bytes[0] ?? 0;
     if (width > BIT_WIDTH_MAX) return false;
-    const indices = new Uint32Array(count);
+    const indices = this.#words.subarray(0, count);
     if (width > 0) readHybrid(bytes.subarray(1), width, indices);
+    else indices.fill(0);
     const [values, start, size] = [this.#values, this.row, dictionary.length];
+    let last = 0;
     for (let at = 0; at < count; at++) {
       const index = indices[at]!;
-      if (index >= size) throw unreadable("a value is not in the dictionary");
+      if (index > last) last = index;
       values[start + at] = dictionary[index]!;
     }
+    if (last >= size) throw unreadable("a value is not in the dictionary");
     return true;
   }
 }
@@ -249,6 +254,18 @@ function readHybrid(bytes: Uint8Array, width: number, into: Uint32Array): void {
   }
 }
 
+/** True if levels begin with a run of ones that covers all of them: no value is null. */
+function isOneRun(bytes: Uint8Array, count: number): boolean {
+  let length = 0;
+  let at = 0;
+  for (let shift = 0; shift <= 28 && at < bytes.length; shift += 7) {
+    const byte = bytes[at++]!;
+    length += (byte & 0x7f) * 2 ** shift;
+    if (byte < 0x80) break;
+  }
+  return length % 2 === 0 && length / 2 >= count && bytes[at] === 1;
+}
+
 // Numbers of some bits each, from the lowest bit of the first byte on.
 function unpack(
   bytes: Uint8Array,
@@ -259,16 +276,19 @@ function unpack(
   count: number,
 ): void {
   const mask = 2 ** width - 1;
-  let at = start;
-  let buffered = 0;
-  let bits = 0;
-  for (let index = 0; index < count; index++) {
-    while (bits < width) {
-      buffered |= bytes[at++]! << bits;
-      bits += 8;
+  const view = new DataView(bytes.buffer, bytes.byteOffset + start, bytes.byteLength - start);
+  // A number of 24 bits at most is in the 32 bits from its first byte on.
+  const wordMax = view.byteLength - 4;
+  let index = 0;
+  let bit = 0;
+  for (; index < count && bit >>> 3 <= wordMax; index++, bit += width) {
+    into[from + index] = (view.getUint32(bit >>> 3, true) >>> (bit & 7)) & mask;
+  }
+  for (; index < count; index++, bit += width) {
+    let word = 0;
+    for (let byte = 3; byte >= 0; byte--) {
+      word = (word << 8) | (bytes[start + (bit >>> 3) + byte] ?? 0);
     }
-    into[from + index] = buffered & mask;
-    buffered >>>= width;
-    bits -= width;
+    into[from + index] = (word >>> (bit & 7)) & mask;
   }
 }

@@ -23,6 +23,7 @@ import { decodeHadoopLz4, decodeLz4 } from "./lz4.ts";
 import { unreadable } from "./parquet-fault.ts";
 import { decodeNumbers, isNumberColumn, type NumberColumn } from "./parquet-numbers.ts";
 import { chooseWrapper, PARQUET_PARSERS, wrapNested } from "./parquet-value.ts";
+import { type RowFilter, selectAll, type Selection, selectRows } from "./row-filter.ts";
 import { matchesName, readPosition, type RowFields, type RowReader } from "./row-reader.ts";
 
 const FOOTER_BYTES = 64 * 1024;
@@ -34,6 +35,8 @@ const PAGE_VALUES_MAX = 16 * 1024 * 1024;
 /** Decoded values that are held together. */
 const BATCH_VALUES = 2_000_000;
 const BATCH_ROWS_MIN = 16_384;
+/** Chunks of the next row group that are read while the rows of this one are. */
+const AHEAD_BYTES_MAX = 8 * 1024 * 1024;
 const MAGIC_BYTES = 4;
 
 /** Reads a range of the object; `end` is exclusive. */
@@ -43,8 +46,8 @@ type ReadRange = (start: number, end: number) => Promise<Buffer>;
 export interface ParquetReaderOptions {
   readonly sizeBytes: number;
   readonly read: ReadRange;
-  /** True if the statistics of a row group show that no row of it passes. */
-  readonly canSkip: (group: RowGroup) => boolean;
+  /** Leaves row groups and rows out that are not in the result. */
+  readonly filter: RowFilter;
   /** Row groups that begin between these offsets are read. */
   readonly range: { readonly start: number; readonly end: number };
 }
@@ -57,6 +60,26 @@ interface BoundColumn {
   numbers: NumberColumn | undefined;
 }
 
+/** A row group with rows in question. */
+interface Group {
+  readonly index: number;
+  readonly group: RowGroup;
+  /** The number of its first row in the file. */
+  readonly rowStart: number;
+  readonly rows: number;
+}
+
+/** The bytes of a column in a row group. */
+interface Chunk {
+  readonly start: number;
+  readonly bytes: Buffer;
+}
+
+/** The next row group; `chunks` are missing if they are too large to be held beside those of another one. */
+interface NextGroup extends Group {
+  readonly chunks: readonly Chunk[] | undefined;
+}
+
 export class ParquetReader implements RowReader {
   readonly isText = false;
   readonly isReady = true;
@@ -65,13 +88,16 @@ export class ParquetReader implements RowReader {
   readonly #columns: readonly SchemaTree[];
   readonly #bound = new Map<string, BoundColumn>();
   readonly #file: ChunkFile;
-  #scan: ParquetScan | undefined;
-  #group = -1;
-  #groupStart = 0;
-  #groupRows = 0;
+  #scan: Promise<ParquetScan> | undefined;
+  #group: Group | undefined;
+  #next: Promise<NextGroup | undefined> | undefined;
   /** Rows of the group that have been decoded. */
   #decoded = 0;
-  #batchRows = 0;
+  /** Rows of the batch that are returned; `undefined` for the first ones of it, and their number. */
+  #selected: Uint32Array | undefined;
+  #selectedCount = 0;
+  #at = -1;
+  /** The current row of the batch. */
   #row = -1;
 
   private constructor(options: ParquetReaderOptions, metadata: FileMetaData) {
@@ -103,29 +129,35 @@ export class ParquetReader implements RowReader {
   }
 
   next(): boolean {
-    if (this.#row + 1 >= this.#batchRows) return false;
-    this.#row += 1;
+    this.#at += 1;
+    if (this.#at >= this.#selectedCount) return false;
+    this.#row = this.#selected === undefined ? this.#at : this.#selected[this.#at]!;
     return true;
   }
 
   /** Decodes more rows; false after the last one. */
   refill(): Promise<boolean> {
     return explain(async () => {
-      while (this.#decoded >= this.#groupRows) if (!(await this.#openGroup())) return false;
+      if (this.#group === undefined || this.#decoded >= this.#group.rows) await this.#openGroup();
+      if (this.#group === undefined) return false;
       const columns = Math.max(1, this.#bound.size);
       // Pages of lists cannot be skipped, so that their group is decoded as a whole.
       const isFlat = [...this.#bound.values()].every(({ tree }) => isFlatColumn(tree));
       const rowsMax = Math.max(BATCH_ROWS_MIN, Math.floor(BATCH_VALUES / columns));
-      const left = this.#groupRows - this.#decoded;
+      const { rows: groupRows, rowStart: groupStart } = this.#group;
+      const left = groupRows - this.#decoded;
       const rows = isFlat ? Math.min(left, rowsMax) : left;
-      const rowStart = this.#groupStart + this.#decoded;
+      const rowStart = groupStart + this.#decoded;
       for (const column of this.#bound.values()) {
         column.data = undefined;
-        column.numbers = rows === this.#groupRows ? this.#decodeNumbers(column) : undefined;
+        column.numbers = rows === groupRows ? this.#decodeNumbers(this.#group, column) : undefined;
       }
       for (const [name, column] of this.#bound) {
         if (column.numbers !== undefined) continue;
-        column.data = await this.#scan!.readColumn({
+        this.#scan ??= this.#openScan();
+        column.data = await (
+          await this.#scan
+        ).readColumn({
           column: name,
           rowStart,
           rowEnd: rowStart + rows,
@@ -133,10 +165,26 @@ export class ParquetReader implements RowReader {
         if (column.data.length < rows) throw unreadable("a column has too few values");
       }
       this.#decoded += rows;
-      this.#batchRows = rows;
-      this.#row = -1;
+      const selection = this.#selectRows(rows);
+      this.#selected = selection?.rows;
+      this.#selectedCount = selection?.count ?? rows;
+      this.#at = -1;
       return true;
     });
+  }
+
+  // As far as the first conditions are about columns of numbers.
+  #selectRows(count: number): Selection | undefined {
+    let selection: Selection | undefined;
+    for (const bound of this.#options.filter.first) {
+      const named = this.#columns.filter(({ element }) => matchesName(bound.step, element.name));
+      const numbers = named.length === 1 && this.#bound.get(named[0]!.element.name)?.numbers;
+      // Larger limits would be rounded.
+      if (!numbers || !Number.isSafeInteger(Number(bound.value))) break;
+      selection ??= selectAll(count);
+      selection = selectRows(selection, bound, numbers);
+    }
+    return selection;
   }
 
   bindValue(path: readonly PathStep[], column: ColumnReference): Getter {
@@ -181,15 +229,18 @@ export class ParquetReader implements RowReader {
   }
 
   // Undefined for columns of other values, and if the values need the general decoder.
-  #decodeNumbers({ tree: { element } }: BoundColumn): NumberColumn | undefined {
+  #decodeNumbers(
+    { group, rows }: Group,
+    { tree: { element } }: BoundColumn,
+  ): NumberColumn | undefined {
     if (!isNumberColumn(element)) return undefined;
-    const metas = this.#metadata.row_groups[this.#group]!.columns.flatMap(({ meta_data: meta }) =>
+    const metas = group.columns.flatMap(({ meta_data: meta }) =>
       meta?.path_in_schema.length === 1 && meta.path_in_schema[0] === element.name ? [meta] : [],
     );
     const [meta] = metas;
     if (meta === undefined || metas.length > 1) return undefined;
     const bytes = this.#file.find(locateChunk(meta)[0]);
-    if (bytes === undefined || Number(meta.num_values) !== this.#groupRows) return undefined;
+    if (bytes === undefined || Number(meta.num_values) !== rows) return undefined;
     return decodeNumbers({ bytes, meta, element, compressors: COMPRESSORS });
   }
 
@@ -210,25 +261,42 @@ export class ParquetReader implements RowReader {
     return known;
   }
 
-  async #openGroup(): Promise<boolean> {
-    for (;;) {
-      this.#groupStart += Math.max(0, this.#groupRows);
-      this.#group += 1;
-      this.#decoded = 0;
-      this.#groupRows = 0;
-      const group = this.#metadata.row_groups[this.#group];
-      if (group === undefined) return false;
+  async #openGroup(): Promise<void> {
+    const next = await (this.#next ?? this.#readGroup(undefined));
+    this.#group = next;
+    this.#decoded = 0;
+    this.#scan = undefined;
+    this.#file.clear();
+    if (next === undefined) return;
+    for (const chunk of next.chunks ?? (await this.#readChunks(next.group))) this.#file.add(chunk);
+    this.#next = this.#readGroup(next);
+    // Its fault matters only if rows of it are asked for.
+    this.#next.catch(() => undefined);
+  }
+
+  async #readGroup(last: Group | undefined): Promise<NextGroup | undefined> {
+    const next = this.#findGroup(last);
+    if (next === undefined) return undefined;
+    const bytes = this.#locateChunks(next.group).reduce(
+      (sum, [start, end]) => sum + end - start,
+      0,
+    );
+    const isHeld = last !== undefined && bytes > AHEAD_BYTES_MAX;
+    return { ...next, chunks: isHeld ? undefined : await this.#readChunks(next.group) };
+  }
+
+  #findGroup(last: Group | undefined): Group | undefined {
+    let rowStart = last === undefined ? 0 : last.rowStart + last.rows;
+    const groups = this.#metadata.row_groups;
+    for (let index = last === undefined ? 0 : last.index + 1; index < groups.length; index += 1) {
+      const group = groups[index]!;
       const rows = Number(group.num_rows);
       if (!Number.isSafeInteger(rows) || rows < 0) throw unreadable("a row group has no size");
-      if (!this.#isInRange(group) || this.#options.canSkip(group)) {
-        this.#groupStart += rows;
-        continue;
-      }
-      this.#groupRows = rows;
-      if (rows === 0) continue;
-      await this.#loadChunks(group);
-      return true;
+      const isRead = this.#isInRange(group) && !this.#options.filter.canSkip(group);
+      if (isRead && rows > 0) return { index, group, rowStart, rows };
+      rowStart += rows;
     }
+    return undefined;
   }
 
   #isInRange(group: RowGroup): boolean {
@@ -240,23 +308,43 @@ export class ParquetReader implements RowReader {
     return first >= start && first <= end;
   }
 
-  async #loadChunks(group: RowGroup): Promise<void> {
-    this.#file.clear();
-    for (const { meta_data: meta, file_path: path } of group.columns) {
+  /** The ranges of the needed columns, in the order of the file. */
+  #locateChunks(group: RowGroup): [start: number, end: number, meta: ColumnMetaData][] {
+    const chunks = group.columns.flatMap(({ meta_data: meta, file_path: path }) => {
       if (meta === undefined || path !== undefined) throw unreadable("a column has no data");
-      if (!this.#bound.has(meta.path_in_schema[0] ?? "")) continue;
+      if (!this.#bound.has(meta.path_in_schema[0] ?? "")) return [];
       const [start, end] = locateChunk(meta);
       if (start < MAGIC_BYTES || end > this.#options.sizeBytes - 2 * MAGIC_BYTES || end < start) {
         throw unreadable("a column is outside of the file");
       }
-      if (this.#file.heldBytes + end - start > CHUNK_BYTES_MAX) {
-        throw new SelectError("OverMaxParquetBlockSize");
+      return [[start, end, meta] satisfies [number, number, ColumnMetaData]];
+    });
+    return chunks.sort(([a], [b]) => a - b);
+  }
+
+  // Chunks next to each other are read at once.
+  async #readChunks(group: RowGroup): Promise<Chunk[]> {
+    const located = this.#locateChunks(group);
+    const heldBytes = located.reduce((sum, [start, end]) => sum + end - start, 0);
+    if (heldBytes > CHUNK_BYTES_MAX) throw new SelectError("OverMaxParquetBlockSize");
+    const chunks: Chunk[] = [];
+    for (let from = 0; from < located.length;) {
+      let to = from + 1;
+      while (to < located.length && located[to]![0] === located[to - 1]![1]) to += 1;
+      const base = located[from]![0];
+      const bytes = await this.#options.read(base, located[to - 1]![1]);
+      for (const [start, end, meta] of located.slice(from, to)) {
+        const chunk = bytes.subarray(start - base, end - base);
+        checkPages(chunk, meta);
+        chunks.push({ start, bytes: chunk });
       }
-      const bytes = await this.#options.read(start, end);
-      checkPages(bytes, meta);
-      this.#file.add(start, bytes);
+      from = to;
     }
-    this.#scan = await parquetScan({
+    return chunks;
+  }
+
+  #openScan(): Promise<ParquetScan> {
+    return parquetScan({
       file: this.#file,
       metadata: this.#metadata,
       columns: [...this.#bound.keys()],
@@ -270,8 +358,7 @@ export class ParquetReader implements RowReader {
 /** The chunks of a row group, in place of the file. */
 class ChunkFile implements AsyncBuffer {
   readonly byteLength: number;
-  #chunks: { start: number; bytes: Buffer }[] = [];
-  heldBytes = 0;
+  #chunks: Chunk[] = [];
 
   constructor(byteLength: number) {
     this.byteLength = byteLength;
@@ -279,12 +366,10 @@ class ChunkFile implements AsyncBuffer {
 
   clear(): void {
     this.#chunks = [];
-    this.heldBytes = 0;
   }
 
-  add(start: number, bytes: Buffer): void {
-    this.#chunks.push({ start, bytes });
-    this.heldBytes += bytes.length;
+  add(chunk: Chunk): void {
+    this.#chunks.push(chunk);
   }
 
   /** The chunk that begins here. */

@@ -5,7 +5,7 @@ import type { CsvInput, SelectRequest } from "../request.ts";
 import { CsvReader } from "./csv-reader.ts";
 import { decompress } from "./decompress.ts";
 import { JsonReader } from "./json-reader.ts";
-import { createGroupFilter } from "./row-group-filter.ts";
+import { createRowFilter } from "./row-filter.ts";
 import { RECORD_BYTES_MAX, type RowReader, type StreamReader } from "./row-reader.ts";
 import { checkUtf8 } from "./utf8-check.ts";
 
@@ -52,7 +52,7 @@ export async function openRows(
     const reader = await ParquetReader.open({
       sizeBytes: source.sizeBytes,
       range,
-      canSkip: createGroupFilter(query.where, strip),
+      filter: createRowFilter(query.where, strip),
       read: async (start, end) => {
         const pieces: Buffer[] = [];
         for await (const piece of source.read(start, end)) pieces.push(piece);
