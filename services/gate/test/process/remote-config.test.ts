@@ -2,41 +2,19 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import { S3Client } from "@platform/s3";
-import { createUrlSigner } from "@platform/s3/signature";
-import { StagedVault, vaultRoot } from "@platform/testing/staged-vault";
+import { StagedVault } from "@platform/testing/staged-vault";
 import { waitFor } from "@platform/testing/wait";
 import { makeFolder, runtimes, spawnGate, startGate } from "../fixture/gate-process.ts";
+import { describeBucket, openBucket } from "../fixture/sources.ts";
 
 const [runtime] = runtimes;
-const BUCKET = "configuration";
 
 async function prepare(context: TestContext) {
   const folder = makeFolder(context);
   const vault = await StagedVault.start({ folder: join(folder, "vault") });
   context.after(() => vault[Symbol.asyncDispose]());
-  const url = new URL(`/${BUCKET}`, vault.url);
-  const { accessKey, secretKey: secret } = vaultRoot;
-  const headers = createUrlSigner({ accessKey, secret, region: "us-east-1" })("PUT", url, "");
-  assert.equal((await fetch(url, { method: "PUT", headers })).status, 200);
-  const client = new S3Client({
-    endpoint: new URL(vault.url),
-    region: "us-east-1",
-    bucket: BUCKET,
-    credentials: () => vaultRoot,
-  });
-  context.after(() => client.close());
-  const put = async (document: object | string): Promise<void> => {
-    const text = typeof document === "string" ? document : JSON.stringify(document);
-    await client.put("config.json", Buffer.from(text));
-  };
-  const env = {
-    PLATFORM_CONFIG_STORE_BUCKET: BUCKET,
-    PLATFORM_CONFIG_STORE_ENDPOINT: vault.url,
-    PLATFORM_GATE_CONFIG_STORE_POLL_S: "1",
-    STORE_ACCESS_KEY_ID: vaultRoot.accessKey,
-    STORE_SECRET_ACCESS_KEY: vaultRoot.secretKey,
-  };
+  const put = await openBucket(context, vault);
+  const env = describeBucket(vault.port);
   return { folder, vault, put, options: { runtime: runtime!, folder, env } };
 }
 

@@ -42,14 +42,16 @@ export class Tally {
   readonly unexpected: string[] = [];
   unexpectedCount = 0;
 
-  add(route: string, cause: string, expected: Expectation, beganMs: number): void {
+  /** Counts one; false if no fault explains it. */
+  add(route: string, cause: string, expected: Expectation, beganMs: number): boolean {
     const name = `${route} ${cause}`;
     this.counts[name] = (this.counts[name] ?? 0) + 1;
     const { always, duringOutage = [], outages } = expected;
-    if (always.includes(cause)) return;
+    if (always.includes(cause)) return true;
     const nowMs = performance.now();
-    if (duringOutage.includes(cause) && outages?.overlaps(beganMs, nowMs) === true) return;
+    if (duringOutage.includes(cause) && outages?.overlaps(beganMs, nowMs) === true) return true;
     this.unexpectedCount++;
     if (this.unexpected.length < UNEXPECTED_MAX) this.unexpected.push(`${name} at ${nowMs | 0} ms`);
+    return false;
   }
 }
