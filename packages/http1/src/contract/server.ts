@@ -70,6 +70,13 @@ export interface TlsIdentity {
   key: string | Buffer;
 }
 
+/** Keys of session tickets, of 48 secret bytes each: the name (16), the HMAC key (16) and the AES key (16). */
+export interface TicketKeySet {
+  current: Uint8Array;
+  /** Those before the current ones: sessions with their tickets are resumed, too. */
+  previous?: Uint8Array | undefined;
+}
+
 /** TLS settings of a listener: {@link Server.setTls} replaces them without affecting open connections. */
 export interface ServerTls {
   /** For clients that send an unknown name or no name; null refuses them: an unknown name with the alert `unrecognized_name`. */
@@ -86,8 +93,11 @@ export interface ServerTls {
   /** mTLS: `require` refuses clients without a certificate signed by `ca`, `request` accepts them without identity. Fixed when the server is created. */
   clientCertificates?: { mode: "request" | "require"; ca: string | Buffer };
   minVersion?: NonNullable<TLSSocketOptions["minVersion"]>;
-  /** 48 secret bytes that encrypt session tickets: servers with equal ones resume each other's sessions. Default: own ones. */
-  ticketKeys?: Uint8Array;
+  /**
+   * Keys of session tickets: servers with equal ones resume each other's sessions. Undefined when the server is created: it has
+   * keys of its own. Without effect on Bun, whose TLS has no such option.
+   */
+  ticketKeys?: TicketKeySet;
 }
 
 /** Address of a listener. */

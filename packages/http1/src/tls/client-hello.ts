@@ -1,12 +1,22 @@
 // The first message of a TLS handshake, before TLS reads it (RFC 8446, section 4.1.2).
 
+/** Content of the message. */
+export interface ClientHello {
+  kind: "hello";
+  /** In lower case; empty without one. */
+  serverName: string;
+  /** In the order of the client's preference. */
+  protocols: readonly string[];
+  /** Names of the keys of the client's session tickets, in hexadecimal: the first 16 bytes of each (RFC 5077, section 4). */
+  ticketNames: readonly string[];
+}
+
 /** Kind and content of the first bytes of a connection. */
 export type HelloReading =
   | { kind: "incomplete" }
   /** Not a handshake, or one that is not valid or too long: TLS answers it. */
   | { kind: "other" }
-  /** The lower-case server name, empty without one, and the protocols in the order of the client's preference. */
-  | { kind: "hello"; serverName: string; protocols: readonly string[] };
+  | ClientHello;
 
 const INCOMPLETE: HelloReading = { kind: "incomplete" };
 const OTHER: HelloReading = { kind: "other" };
@@ -18,10 +28,18 @@ const MESSAGE_HEAD_BYTES = 4;
 const CLIENT_HELLO = 1;
 const SERVER_NAME = 0;
 const PROTOCOLS = 16;
+/** Ticket of a session of TLS 1.2, and tickets of sessions of TLS 1.3. */
+const SESSION_TICKET = 35;
+const PRE_SHARED_KEYS = 41;
+const TICKET_AGE_BYTES = 4;
 const HOST_NAME = 0;
 /** Version and random bytes. */
 const FIXED_BYTES = 34;
 const NAME_BYTES_MAX = 255;
+/** Bytes of the name of a ticket's keys. */
+export const TICKET_NAME_BYTES = 16;
+/** Clients send one or two. */
+const TICKETS_MAX = 16;
 
 /** Reads the message from the pieces in which a connection delivers it; it may be in several records. */
 export class ClientHelloReader {
@@ -75,16 +93,31 @@ function parseMessage(message: Pieces): HelloReading | undefined {
   const extensions = message.take(2);
   let serverName = "";
   const protocols: string[] = [];
+  const ticketNames: string[] = [];
   while (extensions.left > 0) {
     const type = extensions.readNumber(2);
     const extension = extensions.take(2);
     if (type === SERVER_NAME) serverName = parseServerName(extension);
-    if (type !== PROTOCOLS) continue;
-    const list = extension.take(2);
-    while (list.left > 0) protocols.push(list.take(1).text());
+    else if (type === PROTOCOLS) {
+      const list = extension.take(2);
+      while (list.left > 0) protocols.push(list.take(1).text());
+    } else if (type === SESSION_TICKET) addTicketName(ticketNames, extension);
+    else if (type === PRE_SHARED_KEYS) {
+      const list = extension.take(2);
+      while (list.left > 0) {
+        addTicketName(ticketNames, list.take(2));
+        list.skip(TICKET_AGE_BYTES);
+      }
+    }
   }
   if (message.isShort || extensions.isShort) return undefined;
-  return { kind: "hello", serverName, protocols };
+  return { kind: "hello", serverName, protocols, ticketNames };
+}
+
+function addTicketName(names: string[], ticket: Pieces): void {
+  if (ticket.left >= TICKET_NAME_BYTES && names.length < TICKETS_MAX) {
+    names.push(ticket.hex(TICKET_NAME_BYTES));
+  }
 }
 
 function parseServerName(extension: Pieces): string {
@@ -132,6 +165,11 @@ class Pieces {
     );
     piece.isShort = this.isShort;
     return piece;
+  }
+
+  /** The first bytes. */
+  hex(count: number): string {
+    return this.#bytes.toString("hex", 0, count);
   }
 
   text(): string {

@@ -10,7 +10,8 @@ import {
 } from "node:tls";
 
 import type { ServerFault, ServerTls, TlsIdentity } from "../contract/server.ts";
-import { createChallengeFront } from "./challenge-front.ts";
+import { type ClientHello, TICKET_NAME_BYTES } from "./client-hello.ts";
+import { createHelloFront } from "./hello-front.ts";
 
 /** Protocol of handshakes that prove the control of a name (RFC 8737). */
 const CHALLENGE_PROTOCOL = "acme-tls/1";
@@ -36,6 +37,12 @@ export class TlsListener {
   readonly listener: TcpServer;
   /** Does the handshakes. */
   readonly #tls: NodeTlsServer;
+  /**
+   * Does those of clients with a ticket of the previous keys: Node accepts one set of keys for each server. Undefined before
+   * there are such keys.
+   */
+  #previous: { name: string; tls: NodeTlsServer } | undefined;
+  readonly #createServer: (tls: ServerTls) => NodeTlsServer;
   #certificates: Certificates;
   /** Sockets during their handshake. */
   readonly #handshaking = new Set<Socket>();
@@ -50,6 +57,27 @@ export class TlsListener {
     onHandshakeEnd: () => void,
   ) {
     this.#certificates = loadCertificates(tls);
+    this.#createServer = (settings) =>
+      this.#createTls(settings, handshakeMs, { onSocket, onFault });
+    this.#tls = this.#createServer(tls);
+    this.listener = this.#createListener(tls, handshakeMs);
+    this.#setTicketKeys(tls);
+    this.listener.on("connection", (socket: Socket) => {
+      this.#handshaking.add(socket);
+      socket.once("close", () => {
+        if (this.#handshaking.delete(socket)) onHandshakeEnd();
+      });
+    });
+  }
+
+  #createTls(
+    tls: ServerTls,
+    handshakeMs: number,
+    {
+      onSocket,
+      onFault,
+    }: { onSocket: (socket: Socket) => void; onFault: (fault: ServerFault) => void },
+  ): NodeTlsServer {
     const options: TlsOptions = {
       allowHalfOpen: true,
       noDelay: true,
@@ -61,24 +89,15 @@ export class TlsListener {
       sessionIdContext: nameSessions(tls),
       SNICallback: this.#createNameCallback(),
     };
-    this.#tls = createServer(options, (socket) => {
+    const server = createServer(options, (socket) => {
       if (socket.alpnProtocol === CHALLENGE_PROTOCOL) socket.destroy();
       else onSocket(socket);
     });
-    this.listener =
-      IS_BUN && tls.challenges !== undefined ? this.#createFront(tls, handshakeMs) : this.#tls;
-    this.#setTicketKeys(tls);
-    this.listener.on("connection", (socket: Socket) => {
-      this.#handshaking.add(socket);
-      socket.once("close", () => {
-        if (this.#handshaking.delete(socket)) onHandshakeEnd();
-      });
-    });
-    this.#tls.on("secureConnection", (socket) => {
+    server.on("secureConnection", (socket) => {
       // The handshake of the raw socket is done; the TLS socket owns it now.
       this.#forgetHandshake(socket);
     });
-    this.#tls.on("tlsClientError", (error: NodeJS.ErrnoException, socket) => {
+    server.on("tlsClientError", (error: NodeJS.ErrnoException, socket) => {
       onFault({
         kind: "tls-handshake",
         status: 0,
@@ -87,6 +106,7 @@ export class TlsListener {
       });
       socket.destroy();
     });
+    return server;
   }
 
   /** Number of connections in their handshake. */
@@ -98,16 +118,17 @@ export class TlsListener {
   replace(tls: ServerTls): void {
     const certificates = loadCertificates(tls, this.#certificates);
     this.#certificates = certificates;
-    if (tls.fallback !== null) {
+    for (const server of [this.#tls, this.#previous?.tls]) {
+      if (tls.fallback === null) break;
       const { clientCertificates } = tls;
-      this.#tls.setSecureContext({
+      server?.setSecureContext({
         ...identityOptions(tls.fallback),
         minVersion: tls.minVersion ?? "TLSv1.2",
         sessionIdContext: nameSessions(tls),
         ...(clientCertificates === undefined ? {} : { ca: clientCertificates.ca }),
       });
     }
-    // The new context has keys of its own.
+    // A new context has keys of its own.
     this.#setTicketKeys(tls);
   }
 
@@ -134,14 +155,33 @@ export class TlsListener {
     };
   }
 
-  #createFront(tls: ServerTls, handshakeMs: number): TcpServer {
+  #createListener(tls: ServerTls, handshakeMs: number): TcpServer {
+    const timeoutMs = limitHandshake(handshakeMs);
+    if (IS_BUN) {
+      return tls.challenges === undefined ? this.#tls : this.#createChallengeFront(tls, timeoutMs);
+    }
+    if (tls.ticketKeys === undefined) return this.#tls;
+    return createHelloFront({
+      isNeeded: () => this.#previous !== undefined,
+      onConnection: (socket, hello) => this.#chooseServer(hello).emit("connection", socket),
+      timeoutMs,
+    });
+  }
+
+  #chooseServer(hello: ClientHello | undefined): NodeTlsServer {
+    const previous = this.#previous;
+    const isPrevious = previous !== undefined && hello?.ticketNames.includes(previous.name);
+    return isPrevious === true ? previous.tls : this.#tls;
+  }
+
+  #createChallengeFront(tls: ServerTls, timeoutMs: number): TcpServer {
     const find = (name: string): SecureContext | undefined =>
       this.#certificates.challenges.get(name.toLowerCase());
     const challenged = createServer(
       {
         ALPNProtocols: [CHALLENGE_PROTOCOL],
         minVersion: tls.minVersion ?? "TLSv1.2",
-        handshakeTimeout: limitHandshake(handshakeMs),
+        handshakeTimeout: timeoutMs,
         SNICallback: (name, done) => {
           const context = find(name);
           if (context === undefined) done(new Error("no challenge for this server name"));
@@ -151,13 +191,14 @@ export class TlsListener {
       (socket) => socket.destroy(),
     );
     challenged.on("tlsClientError", (_error, socket) => socket.destroy());
-    return createChallengeFront({
-      isPending: () => this.#certificates.challenges.size > 0,
-      isChallenge: (name, protocols) =>
-        protocols.includes(CHALLENGE_PROTOCOL) && find(name) !== undefined,
-      onChallenge: (socket) => challenged.emit("connection", socket),
-      onOther: (socket) => this.#tls.emit("connection", socket),
-      timeoutMs: limitHandshake(handshakeMs),
+    return createHelloFront({
+      isNeeded: () => this.#certificates.challenges.size > 0,
+      onConnection: (socket, hello) => {
+        const isChallenge =
+          hello?.protocols.includes(CHALLENGE_PROTOCOL) && find(hello.serverName) !== undefined;
+        (isChallenge === true ? challenged : this.#tls).emit("connection", socket);
+      },
+      timeoutMs,
     });
   }
 
@@ -189,9 +230,18 @@ export class TlsListener {
   }
 
   // Bun lacks it, and has one thread.
-  #setTicketKeys({ ticketKeys }: ServerTls): void {
+  #setTicketKeys(tls: ServerTls): void {
+    const { ticketKeys } = tls;
     if (ticketKeys === undefined || IS_BUN) return;
-    this.#tls.setTicketKeys(Buffer.from(ticketKeys));
+    this.#tls.setTicketKeys(Buffer.from(ticketKeys.current));
+    if (ticketKeys.previous === undefined) {
+      this.#previous = undefined;
+      return;
+    }
+    const keys = Buffer.from(ticketKeys.previous);
+    const server = this.#previous?.tls ?? this.#createServer(tls);
+    server.setTicketKeys(keys);
+    this.#previous = { name: keys.toString("hex", 0, TICKET_NAME_BYTES), tls: server };
   }
 
   #forgetHandshake({ remoteAddress, remotePort }: Socket): void {

@@ -63,7 +63,7 @@ export async function openAccess(
   const sources: WorkerSources = {
     listRevocations: revocations?.list,
     listAccess: () => access.list(),
-    readTicketKeys: () => ticketKeys.current,
+    readTicketKeys: () => ticketKeys.keys,
     cookieKeys: access.cookieKeys,
     refreshSession: (client, sealed) => signIn.refresh(client, sealed),
     listGuests: () => middleware.list(),

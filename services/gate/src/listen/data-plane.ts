@@ -30,6 +30,7 @@ import {
   type GlobalSpec,
   type RouteSpec,
   type StageMessage,
+  type TicketKeySpec,
   type WorkerInit,
 } from "../shared-state/index.ts";
 import { Forwarder } from "../request/forwarder.ts";
@@ -74,7 +75,7 @@ const TICK_MS = 1_000;
 
 /** The data plane of one worker thread. */
 export class DataPlane {
-  #ticketKeys: Uint8Array | undefined;
+  #ticketKeys: TicketKeySpec | undefined;
   readonly #tls: ListenerTls;
   readonly #options: DataPlaneOptions;
   readonly #engine: Engine;
@@ -218,7 +219,7 @@ export class DataPlane {
   }
 
   /** Encrypts the session tickets of further handshakes with these keys. */
-  setTicketKeys(ticketKeys: Uint8Array): void {
+  setTicketKeys(ticketKeys: TicketKeySpec): void {
     this.#ticketKeys = ticketKeys;
     const tls = this.#config?.globals.tls;
     if (tls !== undefined) this.#server?.setTls(this.#tls.describe(tls, ticketKeys));

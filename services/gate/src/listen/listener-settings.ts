@@ -1,6 +1,6 @@
 // Converts a worker's listener settings to the engine's types.
 import type { ServerBounds, ServerTls, TlsIdentity } from "@platform/http1";
-import type { LimitsSpec, TlsContextSpec, TlsSpec } from "../shared-state/index.ts";
+import type { LimitsSpec, TicketKeySpec, TlsContextSpec, TlsSpec } from "../shared-state/index.ts";
 
 /** Limits of the listener. */
 export function describeBounds(limits: LimitsSpec): ServerBounds {
@@ -38,7 +38,7 @@ export class ListenerTls {
   /** `ticketKeys` are those of all threads. */
   describe(
     { fallback, contexts, challenges, reportsUnknown, clientCertificates }: TlsSpec,
-    ticketKeys: Uint8Array | undefined,
+    ticketKeys: TicketKeySpec | undefined,
   ): ServerTls {
     const identities = new Map<string, TlsIdentity>();
     const find = ({ certPem, keyPem }: Pick<TlsContextSpec, "certPem" | "keyPem">): TlsIdentity => {

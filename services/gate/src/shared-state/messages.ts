@@ -7,6 +7,7 @@ import type { GlobalSpec } from "./global-spec.ts";
 import type { GuestChange, GuestFigures } from "./guest-spec.ts";
 import type { RouteKey, RouteSpec } from "./route-spec.ts";
 import type { SharedBuffers } from "./shared-buffers.ts";
+import type { TicketKeySpec } from "./tls-spec.ts";
 
 /** The `workerData` of a worker. */
 export interface WorkerInit {
@@ -27,8 +28,7 @@ export interface WorkerInit {
   plainListen?: WorkerInit["listen"];
   /** The listener without TLS for programs on this machine; absent if there is none. */
   localListen?: WorkerInit["listen"];
-  /** 48 bytes that encrypt the TLS session tickets of all threads. */
-  ticketKeys?: Uint8Array;
+  ticketKeys?: TicketKeySpec;
   /** Files of the AI ledger: their folder, a name of this thread that no other has had, and that of the gateway in Redis. */
   ledger: { readonly folder: string; readonly instance: string; readonly gateway: string };
   /** Keys of sealed cookies, the first of which seals. */
@@ -90,7 +90,7 @@ export type ToWorker =
   /** Stop accepting, finish active requests, close the rest after `deadlineMs`; replies `drained`. */
   | { type: "drain"; deadlineMs: number }
   /** New keys of TLS session tickets. */
-  | { type: "ticket-keys"; ticketKeys: Uint8Array }
+  | { type: "ticket-keys"; ticketKeys: TicketKeySpec }
   /** Tokens that were revoked since the previous such message. */
   | {
       type: "revocations";

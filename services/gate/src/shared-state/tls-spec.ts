@@ -14,6 +14,14 @@ export interface TlsContextSpec {
   file: string;
 }
 
+/** Keys of TLS session tickets of all threads, 48 bytes each. */
+export interface TicketKeySpec {
+  /** They encrypt new tickets. */
+  current: Uint8Array;
+  /** Tickets of these are accepted, too; undefined if there are none. */
+  previous: Uint8Array | undefined;
+}
+
 /** TLS of the listener. */
 export interface TlsSpec {
   /** For unknown names, and for clients that send no name; without it they are refused. */

@@ -21,6 +21,7 @@ import {
   type SharedBuffers,
   SharedCache,
   type WorkerInit,
+  type TicketKeySpec,
 } from "../shared-state/index.ts";
 import { type Change, type QuestionSource, type Readiness, WorkerHandle } from "./worker-handle.ts";
 
@@ -46,7 +47,7 @@ export interface WorkerSources {
   /** Revocations that new threads begin with; undefined if no feed is followed. */
   listRevocations?: (() => NonNullable<WorkerInit["revocations"]>) | undefined;
   /** Keys of TLS session tickets that new threads begin with. */
-  readTicketKeys?: () => Uint8Array;
+  readTicketKeys?: () => TicketKeySpec;
   /** Keys of sealed cookies. */
   cookieKeys?: readonly Uint8Array[];
   /** Renews the session of a browser; never rejects. */
@@ -146,7 +147,7 @@ export class WorkerPool {
   }
 
   /** Sets the keys of TLS session tickets in all threads. */
-  setTicketKeys(ticketKeys: Uint8Array): void {
+  setTicketKeys(ticketKeys: TicketKeySpec): void {
     for (const handle of this.#handles.values()) handle.send({ type: "ticket-keys", ticketKeys });
   }
 

@@ -1,7 +1,13 @@
 // The worker threads of both listeners as one: of the main one, and of the admin API if it has its own.
 import type { Revocation } from "@platform/kernel/identity";
 import type { FinishedSpan } from "@platform/kernel/trace";
-import type { GlobalSpec, InternalRoute, MetricBlock, RouteSpec } from "../shared-state/index.ts";
+import type {
+  GlobalSpec,
+  InternalRoute,
+  MetricBlock,
+  RouteSpec,
+  TicketKeySpec,
+} from "../shared-state/index.ts";
 import type { Change } from "./worker-handle.ts";
 import { WorkerPool, type WorkerPoolOptions, type WorkerSources } from "./worker-pool.ts";
 
@@ -83,7 +89,7 @@ export class WorkerPools {
   }
 
   /** Sets the keys of TLS session tickets in all threads. */
-  setTicketKeys(ticketKeys: Uint8Array): void {
+  setTicketKeys(ticketKeys: TicketKeySpec): void {
     for (const pool of this.#all) pool.setTicketKeys(ticketKeys);
   }
 

@@ -1,6 +1,7 @@
 // Sources that change, break, die and return all the time.
 import assert from "node:assert/strict";
 import type { Sources } from "../../../../services/gate/test/fixture/sources.ts";
+import { waitFor } from "@platform/testing/wait";
 import { waits } from "../../../../services/gate/test/soak/scene.ts";
 import type { Outages } from "../../../../services/gate/test/soak/tally.ts";
 import { SECRET_NAME } from "./load.ts";
@@ -40,11 +41,11 @@ const SECRET_FAULTS = [
   { status: 500, body: "" },
 ];
 
-/** Moves the service between two upstreams, and sometimes to none. */
+/** Moves the service between two upstreams, and sometimes to none; `countAddresses` reads what the gateway has. */
 export async function flapAddresses(
   { sources: { documents }, counts, over }: Flapping,
   urls: readonly [string, string],
-  empty: Outages,
+  { empty, countAddresses }: { empty: Outages; countAddresses: () => Promise<number> },
 ): Promise<void> {
   for (let turn = 1; await waits(ADDRESSES_EVERY_MS, over); turn++) {
     if (turn % EMPTY_EVERY === 0) {
@@ -53,6 +54,8 @@ export async function flapAddresses(
       counts.empties++;
       await waits(EMPTY_MS, over);
       documents.setUrls(urls);
+      // The endpoint may be dead at that time.
+      await waitFor(async () => over.aborted || (await countAddresses()) > 0, "the addresses");
       empty.end();
     } else if (turn % BROKEN_EVERY === 0) documents.setText('{"services": ');
     else documents.setUrls([[urls[0]], [urls[1]], urls][turn % 3]!);
