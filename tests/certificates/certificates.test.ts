@@ -119,11 +119,18 @@ function listServices(): Service[] {
         PLATFORM_PULSE_MQTT_ADDR: ANY,
         PLATFORM_PULSE_MQTT_TLS_ADDR: ANY,
         PLATFORM_PULSE_STOMP_ADDR: ANY,
+        PLATFORM_PULSE_STOMP_TLS_ADDR: ANY,
         PLATFORM_PULSE_DATA_DIR: join(folder, "pulse"),
         PLATFORM_PULSE_TLS_CERT_FILE: cert,
         PLATFORM_PULSE_TLS_KEY_FILE: key,
       },
-      listeners: { https: HTTP, "kafka-tls": KAFKA, "mqtt-tls": MQTT, stomp: STOMP },
+      listeners: {
+        https: HTTP,
+        "kafka-tls": KAFKA,
+        "mqtt-tls": MQTT,
+        stomp: STOMP,
+        "stomp-tls": STOMP,
+      },
     },
   ];
 }

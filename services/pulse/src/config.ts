@@ -163,6 +163,12 @@ export const pulseDefinition = defineConfig({
         "Address for STOMP clients, with TLS if tls_cert and tls_key are set. They may also use WebSocket on http_addr: the path /stomp, subprotocol v12.stomp, v11.stomp or v10.stomp.",
       env: ["PLATFORM_PULSE_STOMP_ADDR"],
     }),
+    stomp_tls_addr: key(addressSchema().optional(), {
+      description:
+        "Address for STOMP clients with TLS beside stomp_addr; requires wire_tls_cert and wire_tls_key, or tls_cert and tls_key.",
+      env: ["PLATFORM_PULSE_STOMP_TLS_ADDR"],
+      allowed: 'an address, like "127.0.0.1:61614" or ":61614"',
+    }),
     stomp_user: key(z.string().min(1).max(255).optional(), {
       description:
         "Login of the operator for STOMP clients, with stomp_password, in addition to users_file and tokens.",
@@ -242,7 +248,7 @@ export const pulseDefinition = defineConfig({
     }),
     wire_tls_cert: key(file(), {
       description:
-        "File with the certificate chain (PEM) of kafka_tls_addr and mqtt_tls_addr, if it is another than tls_cert: http_addr and stomp_addr do not use it. A changed file is loaded within two seconds.",
+        "File with the certificate chain (PEM) of kafka_tls_addr, mqtt_tls_addr and stomp_tls_addr, if it is another than tls_cert: http_addr and stomp_addr do not use it. A changed file is loaded within two seconds.",
     }),
     wire_tls_key: key(file(), {
       description: "File with the unencrypted private key of wire_tls_cert (PEM).",

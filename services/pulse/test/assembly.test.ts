@@ -1,7 +1,7 @@
 // Each part of the broker starts alone, on the parts below it.
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect as connectSecurely } from "node:tls";
@@ -70,6 +70,14 @@ test("messages: the broker stores without a listener", async (t) => {
   assert.equal(broker.topics.count, 1);
 });
 
+/** The answer of a STOMP server to a client that leaves after its first frame. */
+async function greet(socket: Socket): Promise<string> {
+  socket.end("CONNECT\naccept-version:1.2\nhost:main\n\n\0");
+  let answer = "";
+  for await (const chunk of socket) answer += String(chunk);
+  return answer;
+}
+
 test("wires: the servers answer on their own ports, and none is opened without a certificate", async (t) => {
   const { config, service, lifecycle } = openParts(t);
   const journal = await openJournal(config, service);
@@ -81,22 +89,21 @@ test("wires: the servers answer on their own ports, and none is opened without a
     ["kafka", "mqtt", "stomp"],
   );
   const { port } = lifecycle.listeners.find(({ name }) => name === "stomp")!;
-  const socket = connect(port, "127.0.0.1");
-  socket.end("CONNECT\naccept-version:1.2\nhost:main\n\n\0");
-  let answer = "";
-  for await (const chunk of socket) answer += String(chunk);
-  assert.match(answer, /^(?:CONNECTED|ERROR)\n/);
-  const secured = openParts(t, { PLATFORM_PULSE_MQTT_TLS_ADDR: "127.0.0.1:0" });
-  assert.throws(
-    () => openWireCertificates(secured.config, secured.service),
-    /mqtt_tls_addr needs tls_cert and tls_key/,
-  );
+  assert.match(await greet(connect(port, "127.0.0.1")), /^(?:CONNECTED|ERROR)\n/);
+  for (const name of ["mqtt_tls_addr", "stomp_tls_addr"]) {
+    const secured = openParts(t, { [`PLATFORM_PULSE_${name.toUpperCase()}`]: "127.0.0.1:0" });
+    assert.throws(
+      () => openWireCertificates(secured.config, secured.service),
+      new RegExp(`${name} needs tls_cert and tls_key`),
+    );
+  }
 });
 
-test("wires: a certificate of their own may come later, and leaves HTTP and STOMP plain", async (t) => {
+test("wires: a certificate of their own may come later, and leaves HTTP and stomp_addr plain", async (t) => {
   const path = join(makeFolder(t), "later.pem");
   const { config, service, lifecycle } = openParts(t, {
     PLATFORM_PULSE_MQTT_TLS_ADDR: "127.0.0.1:0",
+    PLATFORM_PULSE_STOMP_TLS_ADDR: "127.0.0.1:0",
     PLATFORM_PULSE_WIRE_TLS_CERT: path,
     PLATFORM_PULSE_WIRE_TLS_KEY: path,
     PLATFORM_PULSE_WIRE_TLS_AWAITED: "true",
@@ -104,20 +111,26 @@ test("wires: a certificate of their own may come later, and leaves HTTP and STOM
   const messages = await openMessages(config, service, await openJournal(config, service));
   const wires = await openWires(config, service, messages, openCallers(config, service));
   await listenForWires(config, service, wires, openWireCertificates(config, service));
-  const { port } = lifecycle.listeners.find(({ name }) => name === "mqtt-tls")!;
-  const readName = (): Promise<string> =>
+  const findPort = (listener: string): number =>
+    lifecycle.listeners.find(({ name }) => name === listener)!.port;
+  const readName = (listener: string): Promise<string> =>
     new Promise((resolve) => {
-      const socket = connectSecurely({ port, host: "127.0.0.1", rejectUnauthorized: false });
+      const place = { port: findPort(listener), host: "127.0.0.1", rejectUnauthorized: false };
+      const socket = connectSecurely(place);
       socket.once("error", () => resolve("refused"));
       socket.once("secureConnect", () => {
         resolve(String(socket.getPeerCertificate().subject.CN));
         socket.destroy();
       });
     });
-  assert.equal(await readName(), "refused");
+  const listeners = ["mqtt-tls", "stomp-tls"];
+  for (const name of listeners) assert.equal(await readName(name), "refused", name);
   const made = makeCertificate(makeFolder(t), "made");
   writeFileSync(path, `${readFileSync(made.cert, "utf8")}${readFileSync(made.key, "utf8")}`);
-  await waitFor(async () => (await readName()) === "made");
+  for (const name of listeners) await waitFor(async () => (await readName(name)) === "made", name);
+  assert.match(await greet(connect(findPort("stomp"), "127.0.0.1")), /^(?:CONNECTED|ERROR)\n/);
+  const place = { port: findPort("stomp-tls"), host: "127.0.0.1", rejectUnauthorized: false };
+  assert.match(await greet(connectSecurely(place)), /^(?:CONNECTED|ERROR)\n/);
 });
 
 test("HTTP: the API answers while no wire protocol listens", async (t) => {

@@ -95,6 +95,7 @@ async function startPlatform() {
     PLATFORM_NOTIFY_INBOUND_HOST: "127.0.0.1",
     PLATFORM_PULSE_KAFKA_TLS_ADDR: "127.0.0.1:0",
     PLATFORM_PULSE_MQTT_TLS_ADDR: "127.0.0.1:0",
+    PLATFORM_PULSE_STOMP_TLS_ADDR: "127.0.0.1:0",
   });
   const started = await up.waitFor(findStarted);
   return { pebble, up, started, data, port, mailPort };
@@ -133,6 +134,8 @@ test(
       mail: () => readMailSerial(mailPort, `mail.${DOMAIN}`, ca),
       mqtt: () =>
         readSerial({ port: findPort(started, "pulse", "mqtt-tls"), servername: DOMAIN, ca }),
+      stomp: () =>
+        readSerial({ port: findPort(started, "pulse", "stomp-tls"), servername: DOMAIN, ca }),
       kafka: () =>
         readSerial({ port: findPort(started, "pulse", "kafka-tls"), servername: DOMAIN, ca }),
       tunnel: () => readSerial({ port: relayPort, servername: demo, ca }),
@@ -166,7 +169,7 @@ test(
       });
       assert.ok(renewed.ok, `${name}: ${renewed.status} ${await renewed.text()}`);
     }
-    for (const name of ["gateway", "mail", "mqtt", "kafka", "tunnel"]) {
+    for (const name of ["gateway", "mail", "mqtt", "stomp", "kafka", "tunnel"]) {
       await waitFor(
         async () => {
           const serial = await places[name]!();

@@ -62,7 +62,13 @@ function listProtocols(): Protocol[] {
         ["pulse/mqtt", "mqtt"],
       ],
     },
-    { term: "STOMP", listeners: [["pulse/stomp", "stomp"]] },
+    {
+      term: "STOMP",
+      listeners: [
+        ["pulse/stomp-tls", "stomp+ssl"],
+        ["pulse/stomp", "stomp"],
+      ],
+    },
     { term: "SMTP", listeners: [["notify/smtp", "smtp"]] },
   ];
 }

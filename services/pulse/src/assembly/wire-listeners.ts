@@ -24,7 +24,7 @@ export function openWireCertificates(
     collectExpiry(metrics, "wire protocols", () => watch);
     return watch;
   }
-  for (const name of ["kafka_tls_addr", "mqtt_tls_addr"] as const) {
+  for (const name of ["kafka_tls_addr", "mqtt_tls_addr", "stomp_tls_addr"] as const) {
     if (config[name] === undefined || certificates !== undefined) continue;
     throw new Error(`${name} needs tls_cert and tls_key, or wire_tls_cert and wire_tls_key`);
   }
@@ -33,7 +33,7 @@ export function openWireCertificates(
 
 /** Listens for the clients of wire protocols. Rejects with an explanation if an address is in use. */
 export async function listenForWires(
-  { kafka_addr, kafka_tls_addr, mqtt_addr, mqtt_tls_addr, stomp_addr }: PulseConfig,
+  config: PulseConfig,
   { certificates, lifecycle }: Service,
   { kafka, mqtt, stomp }: Wires,
   wireCertificates: CertificateWatch | undefined,
@@ -44,11 +44,12 @@ export async function listenForWires(
   const withTls: WireListener[] = [];
   const ofService: WireListener[] = [];
   const listeners = [
-    { name: "kafka", server: kafka, address: kafka_addr, tls: undefined },
-    { name: "kafka-tls", server: kafka, address: kafka_tls_addr, tls },
-    { name: "mqtt", server: mqtt, address: mqtt_addr, tls: undefined },
-    { name: "mqtt-tls", server: mqtt, address: mqtt_tls_addr, tls },
-    { name: "stomp", server: stomp, address: stomp_addr, tls: own },
+    { name: "kafka", server: kafka, address: config.kafka_addr, tls: undefined },
+    { name: "kafka-tls", server: kafka, address: config.kafka_tls_addr, tls },
+    { name: "mqtt", server: mqtt, address: config.mqtt_addr, tls: undefined },
+    { name: "mqtt-tls", server: mqtt, address: config.mqtt_tls_addr, tls },
+    { name: "stomp", server: stomp, address: config.stomp_addr, tls: own },
+    { name: "stomp-tls", server: stomp, address: config.stomp_tls_addr, tls },
   ];
   for (const { name, server, address, tls: secured } of listeners) {
     if (address === undefined) continue;

@@ -90,7 +90,7 @@ export function secureMail(context: EntryContext, env: Environment): Record<stri
 export function secureMessaging(context: EntryContext, env: Environment): Record<string, string> {
   const domain = findAutomaticDomain(context);
   const prefix = "PLATFORM_PULSE";
-  const isUsed = ["KAFKA", "MQTT"].some((wire) => env[`${prefix}_${wire}_TLS_ADDR`]);
+  const isUsed = ["KAFKA", "MQTT", "STOMP"].some((wire) => env[`${prefix}_${wire}_TLS_ADDR`]);
   const isChosen = hasCertificate(env, [prefix, `${prefix}_WIRE`]) || Boolean(env["TLS_CERT_FILE"]);
   if (domain === undefined || !isUsed || isChosen) return {};
   const path = join(getCertificatesFolder(context), `${domain}.pem`);
