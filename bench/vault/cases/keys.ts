@@ -13,6 +13,8 @@ const BYTES = 4_096;
 const CONNECTIONS = 32;
 /** Objects that are read, and names that are written, in each bucket. */
 const OBJECTS = 2_000;
+/** Time of reads that are not counted. */
+const WARM_SECONDS = 2;
 /** Objects whose keys are wrapped again. */
 const WRAPPED = 20_000;
 
@@ -131,14 +133,18 @@ async function loadOnce(
   const targetsPath = join(folder, `${method}-${bucket}.txt`);
   const targets = Array.from({ length: OBJECTS }, (_, n) => sign(method, `/${bucket}/${n}`));
   writeFileSync(targetsPath, `${targets.join("\n")}\n`);
-  const { requests, durationUs, failed, p99Us } = await runWrk({
-    url: origin,
-    connections: CONNECTIONS,
-    seconds: context.seconds,
-    cycle: { method, targetsPath, bodyBytes: method === "PUT" ? BYTES : 0 },
-    cores: context.cores.load,
-    scratch: workspace.folder,
-  });
+  const run = (seconds: number) =>
+    runWrk({
+      url: origin,
+      connections: CONNECTIONS,
+      seconds,
+      cycle: { method, targetsPath, bodyBytes: method === "PUT" ? BYTES : 0 },
+      cores: context.cores.load,
+      scratch: workspace.folder,
+    });
+  // Rows that the other bucket has left in the store's memory are gone, and those of this one are there.
+  if (method === "GET") await run(WARM_SECONDS);
+  const { requests, durationUs, failed, p99Us } = await run(context.seconds);
   if (failed > 0) throw new Error(`${failed} requests failed`);
   return { perS: (requests * 1_000_000) / durationUs, p99Us };
 }

@@ -186,6 +186,12 @@ export class Authorizer {
     return policy;
   }
 
+  /** True if a policy that decides on the use of a key uses values of the request. */
+  usesKeyValues(caller: Caller, policy: object | undefined): boolean {
+    if (policy !== undefined && this.#getKeyPolicy(policy).usesValues) return true;
+    return this.usesValues(caller, undefined);
+  }
+
   /** True if any relevant policy uses values of the request. */
   usesValues(caller: Caller, bucket: Bucket | undefined): boolean {
     if (bucket !== undefined && this.getBucketPolicy(bucket)?.usesValues === true) return true;

@@ -6,6 +6,7 @@ import {
   hasPolicies,
   identifyUser,
 } from "../access/authorizer.ts";
+import type { ConditionValues } from "../access/condition-keys.ts";
 import type { UnknownParts } from "../access/policy.ts";
 import { formatKeyArn } from "../keys/key-name.ts";
 import { type Bucket, isReservedBucket } from "../model/bucket.ts";
@@ -227,8 +228,10 @@ export function checkKeyUse(
       );
     }
     if (caller.kind === "root") return;
-    const values = readPlainValues(context, { bucket: undefined, bucketName: "", key: "" });
     const policy = api.store.keys.findPolicy(keyId);
+    const values: ConditionValues = api.authorizer.usesKeyValues(caller, policy)
+      ? readPlainValues(context, { bucket: undefined, bucketName: "", key: "" })
+      : new Map();
     if (!api.authorizer.mayUseKey({ caller, action, keyId, policy, values }))
       throw new S3Error("AccessDenied", describeKeyRefusal(api.authorizer, caller, action, keyId));
   };

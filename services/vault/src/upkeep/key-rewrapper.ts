@@ -9,10 +9,10 @@ import { isKekUsed, listBlobsOfKek, listUsedKeks, type NamedBlob } from "../quer
 import type { ServiceEnvironment } from "../store/object-service.ts";
 import type { RewrapBlobsOperation } from "../transaction/key-operations.ts";
 
-/** Rows of one commit: a request waits for at most one of them. */
-const BATCH_ROWS = 250;
+/** Rows of one commit while nobody else writes, and while others do: a request waits for at most one of these commits. */
+const BATCH_ROWS = { quiet: 750, busy: 200 };
 /** Pause after a commit while others wait for theirs, in times of that commit. */
-const BUSY_PAUSE = 4;
+const BUSY_PAUSE = 6;
 const WRITES_EVERY_MS = 50;
 /** Writes that began before a change of keys may last this long before the next round tries again. */
 const WRITES_MS_MAX = 10_000;
@@ -81,24 +81,41 @@ export class KeyRewrapper {
     report: RewrapReport,
     signal: AbortSignal,
   ): Promise<void> {
-    const { index } = this.#options;
-    for (let after = 0; !signal.aborted;) {
-      const rows = listBlobsOfKek(index, kek, after, BATCH_ROWS);
-      const last = rows.at(-1);
-      if (last === undefined) return;
-      after = last.id;
-      const begunMs = performance.now();
-      const changes = rows.flatMap((row) => this.#renew(row, next, keys, report));
-      const changed = await this.#submit(changes, report);
-      report.rewrapped += changed;
-      this.#totals.rewrapped += changed;
-      await this.#giveWay(performance.now() - begunMs);
+    const { index, environment } = this.#options;
+    const { writer } = environment;
+    let size = BATCH_ROWS.quiet;
+    // The next keys are wrapped while the writer commits the ones before.
+    let commit = Promise.resolve(0);
+    try {
+      for (let after = 0; !signal.aborted;) {
+        const begunMs = performance.now();
+        const rows = listBlobsOfKek(index, kek, after, size);
+        const last = rows.at(-1);
+        if (last === undefined) return;
+        after = last.id;
+        const changes = rows.flatMap((row) => this.#renew(row, next, keys, report));
+        const wrappedMs = performance.now() - begunMs;
+        const committedMs = await commit;
+        // Requests that write have most of the writer's time.
+        const isBusy = writer.waiting > 0;
+        size = isBusy ? BATCH_ROWS.busy : BATCH_ROWS.quiet;
+        if (isBusy) await sleep((wrappedMs + committedMs) * BUSY_PAUSE);
+        commit = this.#commit(changes, report);
+        // It is awaited with the next keys.
+        commit.catch(() => undefined);
+      }
+    } finally {
+      await commit;
     }
   }
 
-  // Requests that write have most of the writer's time.
-  async #giveWay(tookMs: number): Promise<void> {
-    if (this.#options.environment.writer.waiting > 0) await sleep(tookMs * BUSY_PAUSE);
+  // Resolves to its time in ms.
+  async #commit(changes: RewrapBlobsOperation["blobs"], report: RewrapReport): Promise<number> {
+    const begunMs = performance.now();
+    const changed = await this.#submit(changes, report);
+    report.rewrapped += changed;
+    this.#totals.rewrapped += changed;
+    return performance.now() - begunMs;
   }
 
   #renew(
