@@ -17,6 +17,8 @@ export interface TestSecretService {
   fail: (answer: { status: number; body: string } | undefined) => void;
   /** The token that is accepted from now on. */
   accept: (token: string) => void;
+  /** The remaining life of the token from now on, in seconds, and whether it can be renewed. */
+  live: (ttl: number, isRenewable: boolean) => void;
   /** Delays all answers from now on, in ms. */
   delay: (ms: number) => void;
   close: () => Promise<void>;
@@ -34,6 +36,7 @@ export async function startSecretService(
   let failure: { status: number; body: string } | undefined;
   let accepted = token;
   let delayMs = 0;
+  let life = { ttl: 2_764_790, renewable: true };
   const listener: RequestListener = (incoming, outgoing) => {
     if (delayMs > 0) setTimeout(respond, delayMs, incoming, outgoing);
     else respond(incoming, outgoing);
@@ -50,7 +53,8 @@ export async function startSecretService(
       answer(outgoing, 403, { errors: ["permission denied"] });
       return;
     }
-    answerRequest(outgoing, pathname, searchParams, secrets);
+    if (pathname === "/v1/auth/token/lookup-self") answer(outgoing, 200, { data: life });
+    else answerRequest(outgoing, pathname, searchParams, secrets);
   };
   const server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
   await once(server.listen(port, "127.0.0.1"), "listening");
@@ -65,6 +69,7 @@ export async function startSecretService(
     },
     fail: (given) => (failure = given),
     accept: (given) => (accepted = given),
+    live: (ttl, renewable) => (life = { ttl, renewable }),
     delay: (ms) => (delayMs = ms),
     close: async () => {
       server.closeAllConnections();
@@ -86,9 +91,7 @@ function answerRequest(
   secrets: Secrets,
 ): void {
   const [, kind = "", path = ""] = /^\/v1\/secret\/(data|metadata)\/(.+)$/.exec(pathname) ?? [];
-  if (pathname === "/v1/auth/token/lookup-self") {
-    answer(outgoing, 200, { data: { renewable: true, ttl: 2_764_790 } });
-  } else if (pathname === "/v1/auth/token/renew-self") {
+  if (pathname === "/v1/auth/token/renew-self") {
     answer(outgoing, 200, { auth: { renewable: true, lease_duration: 2_764_800 } });
   } else if (kind === "metadata" && searchParams.get("list") === "true") {
     const keys = [...secrets.keys()].flatMap((key) =>

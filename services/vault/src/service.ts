@@ -5,6 +5,7 @@ import type { Logger } from "@platform/kernel/log";
 import { openAdmin } from "./assembly/admin.ts";
 import { openCallers } from "./assembly/callers.ts";
 import { openDelivery } from "./assembly/delivery.ts";
+import { followKeys } from "./assembly/key-changes.ts";
 import { openObjects, restrictAddress } from "./assembly/objects.ts";
 import { openStorage } from "./assembly/storage.ts";
 import { hasDefaultCredentials, VERSION, type VaultConfig } from "./config.ts";
@@ -27,6 +28,7 @@ export async function startVault({ config, log, output, lifecycle }: VaultOption
   const storage = await openStorage(config, service);
   const delivery = openDelivery(config, service, storage);
   const callers = openCallers(config, service, storage);
+  followKeys(service, storage, callers.sessions);
   const objects = await openObjects(config, service, output, storage, delivery, callers);
   await openAdmin(config, service, startedMs, storage, delivery, callers, objects);
   service.setReady();

@@ -118,7 +118,8 @@ export function createEgress(options: EgressOptions = {}): EgressFetch {
         throw new EgressError("timeout", `${target.host}: no response within ${timeoutMs} ms`);
       }
       if (signal.aborted) throw new EgressError("aborted", `${target.host}: aborted`);
-      throw new EgressError("unreachable", `${target.host}: no response`, { cause: error });
+      const reason = describeCertificate(error) ?? "no response";
+      throw new EgressError("unreachable", `${target.host}: ${reason}`, { cause: error });
     } finally {
       calls -= 1;
     }
@@ -151,6 +152,13 @@ export function createEgressGuard({
       if (isIP(host) !== 0) requireAllowed(host, [{ address: host, family: isIP(host) }], policy);
     },
   };
+}
+
+// The reason of an untrusted certificate, by the codes of Node and OpenSSL; undefined for other errors.
+function describeCertificate(error: unknown): string | undefined {
+  const { code } = error as NodeJS.ErrnoException;
+  const isOfCertificate = code !== undefined && /CERT|LEAF_SIGNATURE/.test(code);
+  return isOfCertificate ? `its certificate is not trusted (${code})` : undefined;
 }
 
 function parseTarget(url: string | URL): URL {

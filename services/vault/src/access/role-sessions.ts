@@ -137,6 +137,20 @@ export class RoleSessions implements Collector {
     log.info("session keys ended: their tokens were revoked", { keys: ended.length });
   }
 
+  /** Seals all keys with the current key of the box; resolves when they are on disk. */
+  async renewSecrets(): Promise<void> {
+    // A key that is being written is live afterwards.
+    await this.#journal.close();
+    for (const found of this.#active.values()) {
+      const { accessKey, sealed } = found.session;
+      const renewed = this.#options.box.renew(sealed, accessKey);
+      if (renewed === undefined) continue;
+      this.#active.set(accessKey, { ...found, session: { ...found.session, sealed: renewed } });
+    }
+    // The file has keys that have ended, too.
+    if (!this.#journal.isEmpty) await this.#journal.rewrite();
+  }
+
   /** Drops expired keys from memory; the journal drops them when it is rewritten. */
   sweep(): void {
     const now = this.#options.clock.now();

@@ -102,11 +102,26 @@ export class SessionJournal {
   /** Appends a record; resolves when it is on disk. */
   append(record: JournalRecord): Promise<void> {
     this.#pending.push(encode(record));
+    return this.#schedule();
+  }
+
+  #schedule(): Promise<void> {
     if (this.#next === undefined) {
       this.#next = this.#last.then(() => this.#write());
       this.#last = this.#next.catch(() => undefined);
     }
     return this.#next;
+  }
+
+  /** True if the file has no line with a key, live or ended. */
+  get isEmpty(): boolean {
+    return this.#lines === 0;
+  }
+
+  /** Writes the file again with the live keys as they are now. */
+  rewrite(): Promise<void> {
+    this.#lines = Number.POSITIVE_INFINITY;
+    return this.#schedule();
   }
 
   /** Waits for the writes in flight. */

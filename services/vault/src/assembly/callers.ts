@@ -22,6 +22,7 @@ const SESSION_KEY_BUDGET = { ratePerSecond: 2, burst: 50 };
 /** The parts that identify callers. */
 export interface Callers {
   readonly verifier: SignatureVerifier<Caller>;
+  readonly sessions: RoleSessions;
   /** Undefined if no issuer is configured. */
   readonly tokens: TokenVerifier | undefined;
   readonly webIdentity: WebIdentity;
@@ -64,7 +65,8 @@ export function openCallers(
   const { access_key_id: rootKey, secret_access_key: value } = config;
   const rootSecret = lifecycle.followSecret("STORE_SECRET_ACCESS_KEY", value);
   const findKey = createKeyFinder(rootKey, rootSecret, directory, sessions);
-  return { verifier: new SignatureVerifier({ clock, findKey }), tokens, webIdentity, rootSecret };
+  const verifier = new SignatureVerifier({ clock, findKey });
+  return { verifier, sessions, tokens, webIdentity, rootSecret };
 }
 
 function createKeyFinder(

@@ -2,7 +2,6 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Service } from "@platform/chassis";
-import { every } from "@platform/kernel/time";
 import type { Account } from "../access/authorizer.ts";
 import { Directory } from "../access/directory.ts";
 import { SecretBox } from "../access/secret-box.ts";
@@ -59,7 +58,6 @@ export async function openStorage(config: VaultConfig, service: Service): Promis
       });
     },
   });
-  followKeys(service, { ring, secrets }, store, directory);
   const account = createAccount();
   const owner = { id: account.canonicalId, displayName: account.displayName };
   await makeDefaultBuckets(config, store, owner);
@@ -97,33 +95,6 @@ function requireKeys(
 
 function isAvailable(kek: string, ring: KeyRing, secrets: SecretKeys | undefined): boolean {
   return ring.isLocal(kek) || secrets?.isThere(kek) === true;
-}
-
-const REFRESH_EVERY_MS = 60_000;
-
-/** Reads keys of the secret service again, and carries out changes of keys. */
-function followKeys(
-  { log, lifecycle, health }: Service,
-  { ring, secrets }: OpenedKeys,
-  store: Store,
-  directory: Directory,
-): void {
-  const renew = async (): Promise<void> => {
-    directory.renewSecrets();
-    await store.remotes.renewSecrets();
-    // A round that was running has begun before the change.
-    await store.maintenance.rewrap();
-    await store.maintenance.rewrap();
-  };
-  const note = (error: unknown): void => {
-    log.error("a change of keys could not be carried out, and is continued later", { error });
-  };
-  ring.rotation.onRotated = () => void renew().catch(note);
-  const timer = every(REFRESH_EVERY_MS, () => ring.refresh(), note);
-  lifecycle.onDrain("keys", () => timer.stop());
-  health.addWarning("secret service", () => secrets?.fault);
-  directory.renewSecrets();
-  void store.remotes.renewSecrets().catch(note);
 }
 
 function describeBlocked({ sweeps }: Store): string | undefined {

@@ -24,6 +24,7 @@ import type { SecretKeys } from "./secret-keys.ts";
 const KEYS_MAX = 1_000;
 /** Versions of a key that may wait to be replaced. */
 const VERSIONS_MAX = 100;
+/** Keys of secrets that may wait until nothing is sealed with them. */
 const BOXES_MAX = 100;
 const DAY_MS = 86_400_000;
 const WHAT = "the keys of encrypted objects";
@@ -119,6 +120,24 @@ export class KeyRing implements KeyProvider {
 
   /** Keys that seal the secrets of access keys, sessions and remotes; the first one seals new ones. */
   readonly listBoxKeys = (): readonly Buffer[] => this.#boxKeys;
+
+  /** Id of the key that seals secrets now. */
+  get boxId(): string {
+    return this.#content.boxes[0]!.id;
+  }
+
+  /** True while secrets may be sealed with a former key. */
+  get hasFormerBoxes(): boolean {
+    return this.#content.boxes.length > 1;
+  }
+
+  /** Forgets the keys that sealed secrets before the one with `id`, unless a snapshot needs them. */
+  forgetBoxes(id: string): void {
+    const { boxes } = this.#content;
+    const kept = boxes.slice(0, boxes.findIndex((box) => box.id === id) + 1);
+    if (kept.length === 0 || kept.length === boxes.length || this.#holds > 0) return;
+    this.#save({ ...this.#content, boxes: kept });
+  }
 
   current(): Kek {
     return this.#toKek(this.#content.storage[0]!);
@@ -323,10 +342,15 @@ export class KeyRing implements KeyProvider {
       );
     const box = { id: makeId(), key: makeKey().toString("base64") };
     const { storage, boxes } = this.#content;
+    if (boxes.length >= BOXES_MAX)
+      throw new StoreError(
+        "OperationAborted",
+        `Secrets are sealed with ${BOXES_MAX} former keys: start the store, which seals them again.`,
+      );
     const isDerived = storage[0]!.id === deriveStorageKey(before.key).id;
     const content: KeyContent = {
       ...this.#content,
-      boxes: [box, ...boxes].slice(0, BOXES_MAX),
+      boxes: [box, ...boxes],
       storage: isDerived ? [makeVersion(clock.now()), ...storage] : storage,
     };
     this.#save(content, source.kind === "setting" ? [before, next] : [next, before]);

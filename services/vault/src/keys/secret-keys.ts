@@ -85,7 +85,9 @@ export class SecretKeys {
       }
     }
     for (const id of this.#cached.keys()) if (!ids.has(id)) this.#cached.delete(id);
-    if (ids.size > 0 && fault === undefined) fault = await this.#renewToken();
+    // A token that is refused may be replaced by one with another life.
+    if (fault !== undefined) this.#renewAtMs = 0;
+    fault ??= await this.#renewToken();
     this.#note(fault);
   }
 
@@ -131,7 +133,7 @@ export class SecretKeys {
     this.#cached.set(id, { key, readMs: this.#options.clock.monotonicMs() });
   }
 
-  // A token with an end is renewed after half of its life.
+  // A token with an end is renewed after half of its life, also if only the master key is in the service.
   async #renewToken(): Promise<string | undefined> {
     const { service, clock } = this.#options;
     const now = clock.monotonicMs();
@@ -142,6 +144,8 @@ export class SecretKeys {
       this.#renewAtMs = isRenewable && ttlSeconds > 0 ? now + ttlSeconds * 500 : undefined;
       return undefined;
     } catch (error) {
+      // It may have been replaced: the next one is looked up first.
+      this.#renewAtMs = 0;
       return `the token cannot be renewed: ${(error as Error).message}`;
     }
   }

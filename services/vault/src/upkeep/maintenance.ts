@@ -112,8 +112,7 @@ export class Maintenance {
     this.#scrubbing = new Round((signal) => this.#scrub(signal), clock);
     this.#copying = new Round((signal) => this.#copyIndex(signal), clock);
     const { log, freeSpace } = options;
-    const copyIndex = (): Promise<readonly string[]> =>
-      existsSync(folders.indexCopy) ? this.copyIndex() : Promise.resolve([]);
+    const copyIndex = (): Promise<readonly string[]> => this.renewIndexCopy();
     const rewrapper = new KeyRewrapper({ environment, index, log, copyIndex });
     const rewriter = new HeadRewriter({ environment, index, freeSpace });
     this.#rewrapper = rewrapper;
@@ -229,6 +228,11 @@ export class Maintenance {
   /** Checks the index of a single drive and copies it. Resolves to the damage that it found. */
   copyIndex(): Promise<readonly string[]> {
     return this.#copying.run();
+  }
+
+  /** Copies the index if the store keeps a copy, which may name keys that are about to be forgotten. Resolves as `copyIndex`. */
+  async renewIndexCopy(): Promise<readonly string[]> {
+    return existsSync(this.#options.folders.indexCopy) ? this.copyIndex() : [];
   }
 
   async #copyIndex(signal: AbortSignal): Promise<readonly string[]> {

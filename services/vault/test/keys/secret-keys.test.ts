@@ -1,9 +1,14 @@
 // Named keys in a secret service that answers, refuses, is slow, sealed, or lies.
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { createLogger } from "@platform/kernel/log";
 import { SecretService } from "@platform/kernel/secret-service";
 import { createManualClock } from "@platform/kernel/time";
+import { makeCertificate, opensslSkip } from "@platform/testing/certificates";
 import { startSecretService } from "@platform/testing/secret-service";
 import { SecretKeys } from "../../src/keys/secret-keys.ts";
 import { defer, makeFolder, makeStore, put, read } from "../store/fixture.ts";
@@ -121,6 +126,95 @@ test("a service that refuses the token, is slow, lies or answers nonsense change
   await ring.refresh();
   assert.notEqual(secrets.fault, undefined);
   assert.equal((await read(store, "key")).toString(), "text");
+});
+
+test("a token is renewed at half of its life, and a token that replaces it is looked up", async (context) => {
+  const { service, clock, open } = await openService(context);
+  const tokens = (): string[] =>
+    service.requests.splice(0).flatMap((line) => /auth\/token\/(\S+)/.exec(line)?.[1] ?? []);
+  service.live(100, true);
+  // No key is in the service: the master key may be.
+  const { ring, secrets } = await open();
+  const refresh = async (ms: number): Promise<string[]> => {
+    clock.advance(ms);
+    await ring.refresh();
+    return tokens();
+  };
+  assert.deepEqual(tokens(), ["lookup-self"]);
+  assert.deepEqual(await refresh(49_999), []);
+  assert.deepEqual(await refresh(1), ["renew-self", "lookup-self"]);
+  assert.deepEqual(await refresh(49_999), []);
+  service.accept("another token");
+  assert.deepEqual(await refresh(1), ["renew-self"]);
+  assert.match(secrets.fault ?? "", /the token cannot be renewed.*403/);
+  service.accept("token");
+  service.live(0, false);
+  assert.deepEqual(await refresh(1), ["lookup-self"]);
+  assert.equal(secrets.fault, undefined);
+  assert.deepEqual(await refresh(DAY_MS), []);
+});
+
+test(
+  "the service is trusted by its authority, and no other one is",
+  { skip: opensslSkip },
+  async (context) => {
+    const folder = makeFolder(context);
+    const own = makeCertificate(folder, "own", { names: "IP:127.0.0.1" });
+    const other = makeCertificate(folder, "other");
+    const tls = { cert: readFileSync(own.cert, "utf8"), key: readFileSync(own.key, "utf8") };
+    const service = await startSecretService("token", 0, tls);
+    defer(context, () => service.close());
+    service.write("keys/one", { key: makeSecret() });
+    const open = async (ca: string | undefined) => {
+      const client = new SecretService({ url: service.url, token: () => "token", ca });
+      const clock = createManualClock();
+      const options = {
+        service: client,
+        mount: "secret",
+        path: "keys",
+        cacheMs: DAY_MS,
+        clock,
+        log,
+      };
+      const secrets = new SecretKeys(options);
+      return { ring: await openRing(makeFolder(context), { secrets, clock }), secrets };
+    };
+    const trusted = await open(tls.cert);
+    await trusted.ring.create({ name: "one", description: "", source });
+    assert.equal(trusted.secrets.fault, undefined);
+    for (const ca of [readFileSync(other.cert, "utf8"), undefined]) {
+      const { ring, secrets } = await open(ca);
+      await assert.rejects(ring.create({ name: "one", description: "", source }), {
+        code: "ServiceUnavailable",
+        message: /cannot be used: .*certificate/,
+      });
+      assert.match(secrets.fault ?? "", /certificate/);
+    }
+  },
+);
+
+test("an answer of 2 GB is left after its first MiBs", async (context) => {
+  const block = Buffer.alloc(1024 ** 2, "x");
+  let sent = 0;
+  const server = createServer((_, answer) => {
+    answer.writeHead(200, { "content-length": 2_000 * block.length });
+    const write = (): void => {
+      while (!answer.destroyed && sent < 2_000) {
+        sent += 1;
+        if (!answer.write(block)) {
+          answer.once("drain", write);
+          return;
+        }
+      }
+    };
+    write();
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  defer(context, () => server.close());
+  const { port } = server.address() as AddressInfo;
+  const client = new SecretService({ url: `http://127.0.0.1:${port}`, token: () => "token" });
+  await assert.rejects(client.read("secret", "keys/one"), { message: /exceeds/ });
+  assert.ok(sent < 100, `${sent} MiB were sent`);
 });
 
 test("a start without the service knows its keys as unavailable, and has them when it is back", async (context) => {
