@@ -8,7 +8,7 @@ import type { Storage } from "./storage.ts";
 
 /** Creates the replicator, which starts with the object API. */
 export function openReplication(
-  { log, clock, lifecycle, metrics }: Service,
+  { log, clock, lifecycle, metrics, health }: Service,
   { store, directory, owner }: Storage,
   authorizer: Authorizer,
   jobs: JobEngine,
@@ -23,6 +23,12 @@ export function openReplication(
     startExisting: (bucket, requester) => jobs.startReplication(bucket, requester),
   });
   lifecycle.onDrain("replication", () => replicator.stop());
+  health.addWarning("replication", () => {
+    const buckets = replicator.listSuspended();
+    return buckets.length === 0
+      ? undefined
+      : `rules of ${buckets.slice(0, 10).join(", ")} wait: they were put in the store that was backed up`;
+  });
   collectReplication(metrics, () => replicator.listLanes());
   return replicator;
 }

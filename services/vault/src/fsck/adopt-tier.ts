@@ -8,8 +8,8 @@ import { lockStore } from "../index/store-lock.ts";
 import { StoreError } from "../model/store-error.ts";
 
 /**
- * Makes all keys that objects of a stopped store refer to its own: it will delete them with their objects. Only right if no other
- * store uses them any more.
+ * Makes all keys that objects of a stopped store refer to its own: it will delete them with their objects. Replication rules of
+ * the store that was backed up send from now on. Only right if no other store uses them any more.
  */
 export function adoptTier(
   { data_dir: dataDir, drives }: Pick<VaultConfig, "data_dir" | "drives">,
@@ -55,6 +55,8 @@ function listForeign(database: DatabaseSync): string[] {
     const id = String(key).split("/").at(-2) ?? "";
     if (id !== own) ids.add(id);
   }
+  const former = database.prepare("select value from facts where name = 'former store'").get();
+  if (former !== undefined) ids.add(String(former["value"]));
   return [...ids].filter(
     (id) =>
       database.prepare("select 1 from facts where name = ?").get(`adopted ${id}`) === undefined,

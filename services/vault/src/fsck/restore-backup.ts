@@ -189,6 +189,9 @@ function forgetStoreId(path: string): void {
     };
     if (format < 6) return;
     index.exec("pragma journal_mode = delete");
+    index.exec(
+      "insert or replace into facts select 'former store', value from facts where name = 'store'",
+    );
     index.exec("delete from facts where name = 'store' or name like 'adopted %'");
     index.exec("delete from tasks where kind = 'delete-remote'");
   } finally {

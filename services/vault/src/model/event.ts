@@ -20,6 +20,8 @@ export type ObjectEventName =
   | "ObjectRestore:Completed"
   | "ObjectRestore:Delete"
   | "Replication:OperationFailedReplication"
+  | "Replication:OperationMissedThreshold"
+  | "Replication:OperationNotTracked"
   | "Replication:OperationReplicatedAfterThreshold";
 
 /** One subscription of a bucket. */

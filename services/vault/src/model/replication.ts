@@ -10,6 +10,10 @@ export interface ReplicationDestination {
   readonly storageClass?: string;
   /** The key that replicas are encrypted with there. */
   readonly keyId?: string;
+  /** The account of the bucket, as it was put. */
+  readonly account?: string;
+  /** Replicas belong to the owner of their bucket, and do not have the ACL of their source. */
+  readonly ownsReplicas?: true;
 }
 
 /** A rule as it was put. */
@@ -40,6 +44,8 @@ export interface ReplicationSettings {
   /** Kept for clients; the rights are those of `requester`. */
   readonly role: string;
   readonly rules: readonly ReplicationRule[];
+  /** Id of the store that it was put in, if that had one: one that is restored from a backup does not send in its place. */
+  readonly store?: string;
   /** The sender of the setting, with whose rights buckets of this store are written. */
   readonly requester: StoredRequester;
 }
@@ -54,6 +60,8 @@ export interface ReplicationMark {
   readonly version?: string;
   /** Attributes that have changed since they were sent. */
   readonly changed?: readonly ReplicatedAttribute[];
+  /** It has waited for more than 15 minutes, and an event has said so. */
+  readonly isLate?: true;
   /** The destination is asked for the version first, which may be there or lost. */
   readonly isChecked?: true;
 }

@@ -1,14 +1,12 @@
 // A bucket of this store as the destination of versions: bytes are shared, ids and times stay.
-import type { Authorizer } from "../access/authorizer.ts";
-import type { Directory } from "../access/directory.ts";
-import { findRequester } from "../access/stored-requester.ts";
 import { isOwnBucket } from "../model/bucket.ts";
 import type { ObjectInfo } from "../model/object.ts";
-import type { ReplicatedAttribute } from "../model/replication.ts";
+import type { ReplicatedAttribute, ReplicationRule } from "../model/replication.ts";
 import type { StoredRequester } from "../model/requester.ts";
 import { StoreError } from "../model/store-error.ts";
 import type { Store } from "../object-store.ts";
-import { ReplicationFault, type ReplicationTarget, type SentVersion } from "./target.ts";
+import type { SenderRights } from "./sender-rights.ts";
+import { isSent, ReplicationFault, type ReplicationTarget, type SentVersion } from "./target.ts";
 
 const TRANSIENT: ReadonlySet<string> = new Set([
   "SlowDown",
@@ -21,8 +19,7 @@ const MISSING: ReadonlySet<string> = new Set(["NoSuchKey", "NoSuchVersion"]);
 /** Options of {@link LocalTarget}. */
 export interface LocalTargetOptions {
   readonly store: Store;
-  readonly authorizer: Authorizer;
-  readonly directory: Directory;
+  readonly rights: SenderRights;
   /** The sender of the rule, with whose present rights the bucket is written. */
   readonly requester: StoredRequester;
   readonly bucket: string;
@@ -60,7 +57,9 @@ export class LocalTarget implements ReplicationTarget {
     const { store, bucket } = this.#options;
     const address = { bucket, key: version.key, versionId: there };
     try {
-      for (const attribute of attributes) await this.#change(store, address, version, attribute);
+      for (const attribute of attributes) {
+        if (isSent(version.rule, attribute)) await this.#change(store, address, version, attribute);
+      }
     } catch (error) {
       throw toFault(error);
     }
@@ -72,7 +71,7 @@ export class LocalTarget implements ReplicationTarget {
     source: { versionId: string; modifiedMs: number },
   ): Promise<void> {
     const { store, bucket: target } = this.#options;
-    const { owner, acl, retention, legalHold, websiteRedirect, storageClass } = object;
+    const { retention, legalHold, websiteRedirect, storageClass } = object;
     const wanted = rule.destination.storageClass ?? storageClass;
     const { keyId } = rule.destination;
     await store.copies.copy({
@@ -89,13 +88,23 @@ export class LocalTarget implements ReplicationTarget {
         ...(keyId === undefined
           ? {}
           : { encryption: { type: "SSE-KMS", keyId: store.keys.resolve(keyId) } }),
-        ...(owner === undefined ? {} : { owner }),
-        ...(acl === undefined ? {} : { acl }),
+        ...this.#chooseOwner(object, rule),
         ...(retention === undefined ? {} : { retention }),
         ...(legalHold === undefined ? {} : { legalHold }),
         ...(websiteRedirect === undefined ? {} : { websiteRedirect }),
       },
     });
+  }
+
+  #chooseOwner({ owner, acl }: ObjectInfo, { destination }: ReplicationRule) {
+    if (destination.ownsReplicas === true) {
+      const bucket = this.#options.store.buckets.find(this.#options.bucket);
+      return bucket === undefined ? {} : { owner: bucket.owner };
+    }
+    return {
+      ...(owner === undefined ? {} : { owner }),
+      ...(acl === undefined ? {} : { acl }),
+    };
   }
 
   async #change(
@@ -127,15 +136,10 @@ export class LocalTarget implements ReplicationTarget {
   }
 
   #requireRight(key: string): void {
-    const { store, authorizer, directory, requester, bucket: bucketName } = this.#options;
-    const bucket = store.buckets.find(bucketName);
-    if (bucket === undefined || isOwnBucket(bucketName))
-      throw new ReplicationFault(`the bucket ${bucketName} does not exist`, "refused");
-    const action = "s3:ReplicateObject";
-    const isAllowed = findRequester(requester, directory).some((caller) =>
-      authorizer.isAllowed({ caller, action, bucket, bucketName, key, values: new Map() }),
-    );
-    if (!isAllowed)
+    const { store, rights, requester, bucket } = this.#options;
+    if (store.buckets.find(bucket) === undefined || isOwnBucket(bucket))
+      throw new ReplicationFault(`the bucket ${bucket} does not exist`, "refused");
+    if (!rights.mayWrite(requester, bucket, key))
       throw new ReplicationFault("the sender of the rule may not write there any more", "refused");
   }
 }

@@ -27,7 +27,7 @@ const GRANT_FIELDS: Readonly<Record<AclPermission, string>> = {
 /** The headers of a PUT of an object, without those of its body. */
 export function listObjectFields(
   object: ObjectInfo,
-  { storageClass, keyId }: ReplicationDestination,
+  { storageClass, keyId, ownsReplicas }: ReplicationDestination,
   owner: Owner,
   nowMs: number,
 ): Record<string, string> {
@@ -35,7 +35,7 @@ export function listObjectFields(
   const tagging = formatTagQuery(object.tags);
   if (tagging !== "") fields["x-amz-tagging"] = tagging;
   const { acl, retention, legalHold, encryption } = object;
-  if (acl !== undefined) Object.assign(fields, listAclFields(acl, owner));
+  if (acl !== undefined && ownsReplicas !== true) Object.assign(fields, listAclFields(acl, owner));
   const wanted = storageClass ?? (CLASSES.has(object.storageClass) ? object.storageClass : "");
   if (wanted !== "" && wanted !== "STANDARD") fields["x-amz-storage-class"] = wanted;
   // One that has ended protects nothing, and would be refused.

@@ -10,7 +10,13 @@ import { formatTagging } from "../s3/tagging-document.ts";
 import { CHECKSUM_ALGORITHMS } from "../s3/wire/checksum.ts";
 import { tag, xmlDocument } from "../s3/wire/xml.ts";
 import { listAclFields, listObjectFields } from "./object-fields.ts";
-import { ReplicationFault, type ReplicationTarget, type SentVersion, toFault } from "./target.ts";
+import {
+  isSent,
+  ReplicationFault,
+  type ReplicationTarget,
+  type SentVersion,
+  toFault,
+} from "./target.ts";
 
 /** Bodies up to this size are sent from memory. */
 const WHOLE_BYTES_MAX = 1024 * 1024;
@@ -73,6 +79,7 @@ export class RemoteTarget implements ReplicationTarget {
   ): Promise<void> {
     try {
       for (const attribute of attributes) {
+        if (!isSent(version.rule, attribute)) continue;
         await this.#request(this.#describeChange(version, there, attribute), signal);
       }
     } catch (error) {

@@ -10,7 +10,6 @@ import type { Logger } from "@platform/kernel/log";
 import { type Clock, every, type RepeatingTimer } from "@platform/kernel/time";
 import type { Authorizer } from "../access/authorizer.ts";
 import type { Directory } from "../access/directory.ts";
-import { findRequester } from "../access/stored-requester.ts";
 import { decodeKey } from "../index/records.ts";
 import type { Owner } from "../model/bucket.ts";
 import { findGeoRefusal } from "../model/geo.ts";
@@ -22,10 +21,12 @@ import type { DestinationBucket, ObjectReplication, ReplicationRuleState } from 
 import type { ReplicableVersion } from "../store/replication-service.ts";
 import type { DueRule, Task } from "../task/due-tasks.ts";
 import type { TaskLanes } from "../task/task-queue.ts";
-import type { ReplicationOutcome } from "../transaction/replication-operations.ts";
+import { LATE_MS, type ReplicationOutcome } from "../transaction/replication-operations.ts";
 import { Destinations } from "./destinations.ts";
 import { Lane } from "./lane.ts";
+import { LateVersions } from "./late-versions.ts";
 import { LocalTarget } from "./local-target.ts";
+import { SenderRights } from "./sender-rights.ts";
 import {
   nameReplica,
   ReplicationFault,
@@ -36,6 +37,7 @@ import {
 /** The lane of buckets in this store. */
 const LOCAL_LANE = "";
 const RETRY_LOOK_MS = 10_000;
+const LATE_LOOK_MS = 60_000;
 /** FAILED versions are tried again after this time. */
 const FAILED_MS = 3_600_000;
 const FAILURES_SHOWN = 20;
@@ -59,11 +61,22 @@ interface FoundRule {
   readonly settings: ReplicationSettings;
 }
 
+/** Versions and changes that a rule has sent since the start. */
+type RuleCounts = Pick<ReplicationRuleState, "completed" | "completed_bytes">;
+
+const NO_COUNTS: RuleCounts = { completed: 0, completed_bytes: 0 };
+const SUSPENDED =
+  "The rule was put in another store, which this one was restored from: put the configuration again, or run platform-vaultd adopt-tier if the other store is gone.";
+
+/** Sends versions to the destinations of rules. */
 export class Replicator implements ObjectReplication {
   readonly #options: ReplicatorOptions;
   readonly #destinations: Destinations;
   readonly #lanes = new Map<string, Lane>();
-  readonly #timer: RepeatingTimer;
+  readonly #rights: SenderRights;
+  /** By the name of the bucket and the id of the rule. */
+  readonly #counts = new Map<string, RuleCounts>();
+  readonly #timers: readonly RepeatingTimer[];
   /** Attempts that began before may have been sent without their end. */
   readonly #startedMs: number;
 
@@ -71,11 +84,15 @@ export class Replicator implements ObjectReplication {
     this.#options = options;
     this.#destinations = new Destinations(options);
     this.#startedMs = options.clock.now();
-    this.#timer = every(
-      RETRY_LOOK_MS,
-      () => options.store.replication.retryFailed(FAILED_MS),
-      () => undefined,
-    );
+    this.#rights = new SenderRights(options);
+    const late = new LateVersions(options.store);
+    const note = (error: unknown): void => {
+      options.log.warn("a look at waiting replications has failed", { error });
+    };
+    this.#timers = [
+      every(RETRY_LOOK_MS, () => options.store.replication.retryFailed(FAILED_MS), note),
+      every(LATE_LOOK_MS, () => late.report(options.clock.now() - LATE_MS), note),
+    ];
   }
 
   /** Lets the tasks run. */
@@ -84,8 +101,8 @@ export class Replicator implements ObjectReplication {
     tasks.handle("replicate", (task, signal) => this.#run(task, signal), this.lanes);
   }
 
-  stop(): Promise<void> {
-    return this.#timer.stop();
+  async stop(): Promise<void> {
+    await Promise.all(this.#timers.map((timer) => timer.stop()));
   }
 
   /** Lanes by remote; rules that are disabled have none, so their versions wait. */
@@ -93,7 +110,8 @@ export class Replicator implements ObjectReplication {
     find: (rule: DueRule) => {
       const found = this.#findRule(rule);
       if (found === undefined) return LOCAL_LANE;
-      return found.rule.enabled ? (found.rule.destination.remote ?? LOCAL_LANE) : undefined;
+      if (!found.rule.enabled || this.#isSuspended(found)) return undefined;
+      return found.rule.destination.remote ?? LOCAL_LANE;
     },
     countPlaces: (name: string) => this.#lane(name).places,
   };
@@ -116,7 +134,8 @@ export class Replicator implements ObjectReplication {
 
   async describe(name: string, rules: readonly ReplicationRule[]): Promise<ReplicationRuleState[]> {
     const { store, clock } = this.#options;
-    const { id: bucket } = store.buckets.requireState(name);
+    const { id: bucket, bucket: found } = store.buckets.requireState(name);
+    const settings = found.settings.replication;
     const counts = await store.tasks.count();
     const nowMs = clock.now();
     const states: ReplicationRuleState[] = [];
@@ -135,10 +154,11 @@ export class Replicator implements ObjectReplication {
         rule,
         pending: own?.waiting ?? 0,
         failed: own?.dead ?? 0,
-        completed: lane?.counts.completed ?? 0,
-        completed_bytes: lane?.counts.bytes ?? 0,
+        ...this.#readCounts(name, rule),
         lag_seconds: own?.oldestMs === undefined ? 0 : Math.max(0, nowMs - own.oldestMs) / 1_000,
         paused_until: paused === undefined ? null : new Date(nowMs + paused).toISOString(),
+        suspended:
+          settings !== undefined && this.#isSuspended({ rule, settings }) ? SUSPENDED : null,
         failures: dead.map(({ key, version, reason, attempts, failedMs }) => ({
           key,
           version_id: version,
@@ -174,6 +194,7 @@ export class Replicator implements ObjectReplication {
   async #drop({ id, seq, bucket, key, version, rule }: Task): Promise<void> {
     const { store } = this.#options;
     const name = store.findBucketName(bucket);
+    this.#counts.delete(`${name ?? ""}/${rule}`);
     const outcome = { kind: "dropped" } as const;
     const task = { id, seq };
     if (name === undefined) await store.endTask(task);
@@ -209,6 +230,7 @@ export class Replicator implements ObjectReplication {
       lane.settle();
       lane.counts.completed += 1;
       lane.counts.bytes += sent.object?.sizeBytes ?? 0;
+      this.#count(found, sent);
       const { isOrderedByArrival } = target;
       return { kind: "completed", version: there, isOrderedByArrival };
     } catch (error) {
@@ -230,28 +252,20 @@ export class Replicator implements ObjectReplication {
 
   #findRefusal(found: FoundRule, version: ReplicableVersion): string | undefined {
     const { store } = this.#options;
-    const { bucket, rule } = found;
+    const { bucket, rule, settings } = found;
     const { remote } = rule.destination;
     const encryption = version.kind === "object" ? version.object.encryption : undefined;
     if (encryption?.type === "SSE-C")
       return "Objects with a customer's key (SSE-C) cannot be read without it";
-    if (encryption?.type === "SSE-KMS" && !this.#mayDecrypt(found, encryption.keyId))
-      return "The sender of the rule may not use the key of the object (kms:Decrypt)";
-    if (remote === undefined) return undefined;
+    const refusal =
+      version.kind === "object"
+        ? this.#rights.findReadRefusal(settings.requester, version.object)
+        : undefined;
+    if (refusal !== undefined || remote === undefined) return refusal;
     const region = store.remotes.find(remote)?.remote.settings.region;
     const placement = store.buckets.find(bucket)?.settings.geoPlacement;
     const mark = version.kind === "object" ? version.object.geo : undefined;
     return findGeoRefusal(mark, placement, { exit: "replication", region });
-  }
-
-  // Readers of the destination see whatever is sent.
-  #mayDecrypt({ settings }: FoundRule, keyId: string): boolean {
-    const { store, authorizer, directory } = this.#options;
-    const policy = store.keys.findPolicy(keyId);
-    const question = { action: "kms:Decrypt", keyId, policy, values: new Map() } as const;
-    return findRequester(settings.requester, directory).some(
-      (caller) => caller.kind === "root" || authorizer.mayUseKey({ ...question, caller }),
-    );
   }
 
   async #findTarget(
@@ -260,9 +274,9 @@ export class Replicator implements ObjectReplication {
   ): Promise<ReplicationTarget> {
     const { remote, bucket } = rule.destination;
     if (remote !== undefined) return this.#destinations.open(remote, bucket, signal);
-    const { store, authorizer, directory } = this.#options;
+    const { store } = this.#options;
     const { requester } = settings;
-    return new LocalTarget({ store, authorizer, directory, requester, bucket });
+    return new LocalTarget({ store, rights: this.#rights, requester, bucket });
   }
 
   #describe(
@@ -313,6 +327,36 @@ export class Replicator implements ObjectReplication {
     }
     await target.change({ ...sent, object }, mark.version, mark.changed ?? [], signal);
     return mark.version;
+  }
+
+  /** Buckets with rules that wait, because they were put in another store. */
+  listSuspended(): string[] {
+    const { store } = this.#options;
+    return store.buckets.list().flatMap(({ name, settings: { replication: settings } }) => {
+      const isSuspended = settings?.rules.some(
+        (rule) => rule.enabled && this.#isSuspended({ rule, settings }),
+      );
+      return isSuspended === true ? [name] : [];
+    });
+  }
+
+  // The store that was backed up may still send, under the same ids. A bucket of this store is restored with it.
+  #isSuspended({ rule, settings }: Pick<FoundRule, "rule" | "settings">): boolean {
+    if (rule.destination.remote === undefined) return false;
+    return !this.#options.store.remotes.isOfThisStore(settings.store);
+  }
+
+  #count({ bucket, rule }: FoundRule, { object }: SentVersion): void {
+    const name = `${bucket}/${rule.id}`;
+    const { completed, completed_bytes: bytes } = this.#counts.get(name) ?? NO_COUNTS;
+    this.#counts.set(name, {
+      completed: completed + 1,
+      completed_bytes: bytes + (object?.sizeBytes ?? 0),
+    });
+  }
+
+  #readCounts(bucket: string, rule: ReplicationRule): RuleCounts {
+    return this.#counts.get(`${bucket}/${rule.id}`) ?? NO_COUNTS;
   }
 
   #findRule({ bucket: id, rule }: DueRule): FoundRule | undefined {

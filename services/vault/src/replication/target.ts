@@ -35,6 +35,11 @@ export interface ReplicationTarget {
   readonly isOrderedByArrival: boolean;
 }
 
+/** True if a rule sends changes of an attribute. */
+export function isSent({ destination }: ReplicationRule, attribute: ReplicatedAttribute): boolean {
+  return attribute !== "acl" || destination.ownsReplicas !== true;
+}
+
 /** A failure of a destination. */
 export class ReplicationFault extends Error {
   override readonly name = "ReplicationFault";

@@ -127,6 +127,8 @@ export interface ReplicationRuleState {
   readonly completed_bytes: number;
   /** Age of the oldest that waits, in seconds. */
   readonly lag_seconds: number;
+  /** The reason why the rule sends nothing, in a store that was restored. */
+  readonly suspended: string | null;
   /** The remote does not answer: the next trial is at this time, RFC 3339. */
   readonly paused_until: string | null;
   /** Some of what has failed. */

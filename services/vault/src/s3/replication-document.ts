@@ -176,11 +176,7 @@ function readDestination(item: XmlElement): Pick<ReplicationRule, "destination" 
     "ReplicationTime",
     "Metrics",
   );
-  if (item.find("AccessControlTranslation") !== undefined || item.find("Account") !== undefined)
-    throw new S3Error(
-      "NotImplemented",
-      "Another owner of replicas is not available: a replica belongs to the owner of its bucket.",
-    );
+  const ownership = readOwnership(item);
   const storageClass = item.findText("StorageClass");
   if (storageClass !== undefined && !CLASSES.has(storageClass))
     throw malformedXml("the StorageClass is unknown", ["StorageClass"]);
@@ -195,12 +191,33 @@ function readDestination(item: XmlElement): Pick<ReplicationRule, "destination" 
       ...parseArn(item.getText("Bucket")),
       ...(storageClass === undefined ? {} : { storageClass }),
       ...(keyId === undefined ? {} : { keyId }),
+      ...ownership,
     },
     echo: {
       ...(metrics === undefined ? {} : { metrics }),
       ...(timeControl === undefined ? {} : { timeControl }),
     },
   };
+}
+
+// Replicas with another owner need the account of their bucket to be named.
+function readOwnership(item: XmlElement): Pick<ReplicationDestination, "account" | "ownsReplicas"> {
+  const account = item.findText("Account")?.trim();
+  if (account !== undefined && !/^\d{12}$/.test(account))
+    throw malformedXml("Account must have 12 digits", ["Account"]);
+  const owner = item.read("AccessControlTranslation", (element) => {
+    element.allow("Owner");
+    return element.getText("Owner").trim();
+  });
+  if (owner === undefined) return account === undefined ? {} : { account };
+  if (owner !== "Destination")
+    throw malformedXml("Owner must be Destination", ["AccessControlTranslation", "Owner"]);
+  if (account === undefined)
+    throw new S3Error(
+      "InvalidRequest",
+      "Account must be specified if AccessControlTranslation is specified.",
+    );
+  return { account, ownsReplicas: true };
 }
 
 function readThreshold(item: XmlElement, name: string): boolean {
@@ -270,13 +287,15 @@ function formatDestinationFields(
   destination: ReplicationDestination,
   { metrics, timeControl }: ReplicationRule["echo"],
 ): string {
-  const { storageClass, keyId } = destination;
+  const { storageClass, keyId, account, ownsReplicas } = destination;
   const minutes = tag("Minutes", THRESHOLD_MINUTES);
   const withTime = (name: string, time: string, isOn: boolean | undefined): string =>
     isOn === undefined ? "" : wrap(name, formatSwitch("Status", isOn) + wrap(time, minutes));
   return (
     tag("Bucket", formatDestination(destination)) +
+    tag("Account", account) +
     tag("StorageClass", storageClass) +
+    (ownsReplicas === true ? wrap("AccessControlTranslation", tag("Owner", "Destination")) : "") +
     (keyId === undefined ? "" : wrap("EncryptionConfiguration", tag("ReplicaKmsKeyID", keyId))) +
     withTime("ReplicationTime", "Time", timeControl) +
     withTime("Metrics", "EventThreshold", metrics)

@@ -39,9 +39,14 @@ export type RemoteChange = Partial<Omit<RemoteSettings, "name">> & { secret_key?
 /** Registers remotes, and gives the store its id in them. */
 export class RemoteService {
   readonly #options: RemoteServiceOptions;
+  /** The store that was backed up; "" unless this one was restored. */
+  readonly #former: string;
+  readonly #adopted: ReadonlySet<string>;
 
-  private constructor(options: RemoteServiceOptions) {
+  private constructor(options: RemoteServiceOptions, former: string, adopted: readonly string[]) {
     this.#options = options;
+    this.#former = former;
+    this.#adopted = new Set(adopted);
   }
 
   /** Opens the registered remotes. Makes an id of the store if it has remotes and none. */
@@ -49,7 +54,14 @@ export class RemoteService {
     const { index, remotes, writer, now } = options;
     const row = index.sql("select value from facts where name = 'store'").get();
     remotes.storeId = String(row?.["value"] ?? "");
-    const service = new RemoteService(options);
+    const former = index.sql("select value from facts where name = 'former store'").get()?.[
+      "value"
+    ];
+    const adopted = index
+      .sql("select name from facts where name like 'adopted %'")
+      .all()
+      .map(({ name }) => String(name).slice("adopted ".length));
+    const service = new RemoteService(options, former === undefined ? "" : String(former), adopted);
     for (const found of index.sql("select name, document, seal from remotes").all()) {
       const name = String(found["name"]);
       const text = String(found["document"]);
@@ -69,6 +81,14 @@ export class RemoteService {
   /** The id under which the keys of this store are in remotes; "" before the first remote. */
   get storeId(): string {
     return this.#options.remotes.storeId;
+  }
+
+  /**
+   * True if a setting was put in this store, or in one that it has replaced (`adopt-tier`). Settings of earlier versions have no
+   * id: they are those of the store that was backed up.
+   */
+  isOfThisStore(id = this.#former): boolean {
+    return id === "" || id === this.storeId || this.#adopted.has(id);
   }
 
   list(): RemoteState[] {

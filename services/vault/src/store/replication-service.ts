@@ -5,7 +5,10 @@ import type { ObjectAddress, ObjectInfo } from "../model/object.ts";
 import type { ReplicationMarks } from "../model/replication.ts";
 import { StoreError } from "../model/store-error.ts";
 import type { Operation, OperationResult } from "../transaction/operations.ts";
-import type { FinishReplicationOperation } from "../transaction/replication-operations.ts";
+import type {
+  FinishReplicationOperation,
+  NoteLateReplicationOperation,
+} from "../transaction/replication-operations.ts";
 import type { ObjectService, ServiceEnvironment } from "./object-service.ts";
 
 /** A version that is to be replicated: an object or a delete marker. */
@@ -13,6 +16,20 @@ export type ReplicableVersion =
   | { readonly kind: "object"; readonly object: ObjectInfo; readonly marks: ReplicationMarks }
   | { readonly kind: "marker"; readonly modifiedMs: number; readonly marks: ReplicationMarks };
 
+/** A task that waits. */
+export interface WaitingReplication {
+  readonly id: number;
+  readonly bucket: number;
+  readonly key: Uint8Array;
+  readonly version: string;
+  readonly rule: string;
+  /** Epoch ms; null for tasks of earlier versions. */
+  readonly added: number | null;
+}
+
+const WAITING_COLUMNS = "id, bucket, key, version, rule, added";
+/** Tasks of any kind that are read in one go. */
+const LOOKED_AT_ONCE = 500;
 const RETRIES_AT_ONCE = 1_000;
 const GONE: ReadonlySet<string> = new Set(["NoSuchBucket", "NoSuchKey", "NoSuchVersion"]);
 
@@ -74,6 +91,44 @@ export class ReplicationService {
     const text =
       "select 1 from tasks where state = 'dead' and kind = 'replicate' and due <= ? limit 1";
     return this.#index.sql(text).get(beforeMs) !== undefined;
+  }
+
+  /**
+   * Tasks of replication that wait, with ids above `after`, in their order, up to the last one that was added before `beforeMs`:
+   * those between that have begun again are among them. `last` is missing behind the last task.
+   */
+  listWaiting(
+    after: number,
+    beforeMs: number,
+  ): { tasks: WaitingReplication[]; last: number | undefined } {
+    const rows = this.#index
+      .sql(
+        `select ${WAITING_COLUMNS}, kind, state from (select * from tasks where id > ? order by id limit ?)`,
+      )
+      .all(after, LOOKED_AT_ONCE) as unknown as (WaitingReplication & {
+      kind: string;
+      state: string;
+    })[];
+    const isWaiting = ({ kind, state }: (typeof rows)[number]): boolean =>
+      kind === "replicate" && state === "waiting";
+    const isOld = ({ added }: WaitingReplication): boolean => (added ?? 0) <= beforeMs;
+    const seen = rows.slice(0, rows.findLastIndex(isOld) + 1);
+    return { tasks: seen.filter(isWaiting), last: seen.at(-1)?.id };
+  }
+
+  /** Those of some tasks that still wait. */
+  findWaiting(ids: readonly number[]): WaitingReplication[] {
+    return this.#index
+      .sql(
+        `select ${WAITING_COLUMNS} from tasks where id in (select value from json_each(?)) ` +
+          "and kind = 'replicate' and state = 'waiting'",
+      )
+      .all(JSON.stringify(ids)) as unknown as WaitingReplication[];
+  }
+
+  /** Commits the event about a version that has waited for too long. */
+  async noteLate(late: Omit<NoteLateReplicationOperation, "type" | "nowMs">): Promise<void> {
+    await this.submit({ type: "noteLateReplication", ...late, nowMs: this.#env.now() });
   }
 
   /** Commits an operation. */

@@ -34,6 +34,7 @@ export function findChangedRow(operation: Operation): ChangedRow | undefined {
       return { bucket: operation.bucket };
     case "finishReplication":
     case "initiateReplication":
+    case "noteLateReplication":
       return operation;
     // A blob that moves to another segment keeps its version, but the row of the blob changes: `RecentRows` keeps none of
     // these.

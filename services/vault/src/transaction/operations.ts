@@ -51,6 +51,7 @@ import { applyPut } from "./put-operation.ts";
 import {
   applyFinishReplication,
   applyInitiateReplication,
+  applyNoteLateReplication,
   applyRetryReplication,
 } from "./replication-operations.ts";
 import type { WriterContext } from "./writer-context.ts";
@@ -94,6 +95,7 @@ const OPERATION_HANDLERS = {
   endRestore: applyEndRestore,
   finishReplication: applyFinishReplication,
   initiateReplication: applyInitiateReplication,
+  noteLateReplication: applyNoteLateReplication,
   retryReplication: applyRetryReplication,
   createUpload: applyCreateUpload,
   putPart: applyPutPart,

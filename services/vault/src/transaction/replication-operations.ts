@@ -53,8 +53,18 @@ export interface RetryReplicationOperation {
   nowMs: number;
 }
 
+/** Reports that a version has waited for longer than the threshold. */
+export interface NoteLateReplicationOperation {
+  type: "noteLateReplication";
+  bucket: string;
+  key: string;
+  version: string;
+  rule: string;
+  nowMs: number;
+}
+
 /** Delay after which S3 counts a replication as late. */
-const LATE_MS = 15 * 60_000;
+export const LATE_MS = 15 * 60_000;
 const REASON_CHARACTERS_MAX = 500;
 
 interface Found {
@@ -117,7 +127,7 @@ function chooseMark(
     case "failed":
       return isCurrent ? { ...before, state: "FAILED" } : before;
     case "completed": {
-      const { changed, isChecked: _, version: known, ...rest } = before;
+      const { changed, isChecked: _, isLate: _late, version: known, ...rest } = before;
       const version = outcome.version ?? known;
       const there = version === undefined ? {} : { version };
       if (isCurrent) return { ...rest, ...there, state: "COMPLETED" };
@@ -138,11 +148,42 @@ function tell(
 ): void {
   const isNewFailure = outcome.kind === "failed" && before.state !== "FAILED";
   const isLate = outcome.kind === "completed" && nowMs - addedMs > LATE_MS;
-  if (!isNewFailure && !isLate) return;
-  const what = isLate ? "OperationReplicatedAfterThreshold" : "OperationFailedReplication";
-  const { version: versionId, size: sizeBytes, etag } = row;
+  const isDropped = outcome.kind === "dropped" && before.state === "PENDING";
+  if (isNewFailure) emit(context, state, "OperationFailedReplication", key, row, nowMs);
+  if (isLate) emit(context, state, "OperationReplicatedAfterThreshold", key, row, nowMs);
+  // Its rule is gone.
+  if (isDropped) emit(context, state, "OperationNotTracked", key, row, nowMs);
+}
+
+function emit(
+  context: WriterContext,
+  state: BucketState,
+  what:
+    | "OperationFailedReplication"
+    | "OperationMissedThreshold"
+    | "OperationNotTracked"
+    | "OperationReplicatedAfterThreshold",
+  key: string,
+  { version: versionId, size: sizeBytes, etag }: VersionRow,
+  nowMs: number,
+): void {
   const subject = { key, versionId, sizeBytes, etag, seq: context.nextSequence() };
   emitEvent(context, state, `Replication:${what}`, subject, undefined, nowMs);
+}
+
+/** Applies the event about a version that has waited for too long, once. */
+export function applyNoteLateReplication(
+  context: WriterContext,
+  { bucket, key, version, rule, nowMs }: NoteLateReplicationOperation,
+): null {
+  const state = context.buckets.get(bucket);
+  const found = state && findVersion(context, state, encodeKey(key), version);
+  if (state === undefined || found === undefined) return null;
+  const mark = (JSON.parse(found.row.detail) as ObjectDetail).replication?.[rule];
+  if (mark?.state !== "PENDING" || mark.isLate === true) return null;
+  setMark(context, found.table, found.row, rule, { ...mark, isLate: true });
+  emit(context, state, "OperationMissedThreshold", key, found.row, nowMs);
+  return null;
 }
 
 // A version that has arrived late is the live one there, although it is not here: the newest one is sent once more.

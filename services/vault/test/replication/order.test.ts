@@ -5,6 +5,8 @@ import { createManualClock } from "@platform/kernel/time";
 import { waitFor } from "@platform/testing/wait";
 import type { ReplicationSettings } from "../../src/model/replication.ts";
 import type { Store } from "../../src/object-store.ts";
+import { LateVersions } from "../../src/replication/late-versions.ts";
+import { LATE_MS } from "../../src/transaction/replication-operations.ts";
 import { makeFolder, makeStore, owner, put } from "../store/fixture.ts";
 
 const REPLICATION: ReplicationSettings = {
@@ -150,4 +152,56 @@ test("what has failed waits an hour, and is not forgotten", async (context) => {
   await store.replication.retryFailed(3_600_000);
   await until(2);
   assert.deepEqual(await count(), [0, 1]);
+});
+
+test("events report once that a version waits for too long, and that its rule is gone", async (context) => {
+  const clock = createManualClock(1_000_000);
+  const store = await makeVersioned(context, clock);
+  await store.buckets.setSetting("bbb", "replication", REPLICATION);
+  await store.buckets.setSetting("bbb", "notification", {
+    rules: [{ id: "n", events: ["Replication:*"], target: { kind: "webhook", url: "http://x" } }],
+  });
+  const late = new LateVersions(store);
+  const report = () => late.report(clock.now() - LATE_MS);
+  const take = async (): Promise<string[]> => {
+    const events = await store.events.read(100);
+    await store.events.acknowledge(events.map(({ id }) => id));
+    return events.map(
+      ({ name: event, key }) => `${event.slice("Replication:Operation".length)} ${key}`,
+    );
+  };
+  for (const key of ["again", "early"]) await put(store, key, "x", { bucket: "bbb" });
+  clock.advance(LATE_MS - 1);
+  await report();
+  assert.deepEqual(await take(), []);
+  await store.objects.setTags({ bucket: "bbb", key: "again" }, { a: "b" });
+  await put(store, "young", "x", { bucket: "bbb" });
+  clock.advance(1);
+  await report();
+  await report();
+  // A change of a version that waits begins its time again.
+  assert.deepEqual(await take(), ["MissedThreshold early"]);
+  await new LateVersions(store).report(clock.now() - LATE_MS);
+  assert.deepEqual(await take(), [], "also after a restart");
+  clock.advance(LATE_MS);
+  await report();
+  assert.deepEqual((await take()).toSorted(), ["MissedThreshold again", "MissedThreshold young"]);
+
+  store.tasks.handle("replicate", async ({ id, seq, key, version, rule }) => {
+    const outcome = { kind: "dropped" } as const;
+    const task = { id, seq };
+    await store.replication.finish({
+      task,
+      bucket: "bbb",
+      key: Buffer.from(key).toString(),
+      version,
+      rule,
+      outcome,
+    });
+  });
+  await waitFor(async () => (await store.tasks.count()).length === 0, "the end of the tasks");
+  assert.deepEqual(
+    (await take()).toSorted(),
+    ["again", "early", "young"].map((key) => `NotTracked ${key}`),
+  );
 });

@@ -219,3 +219,75 @@ test("the sender of a rule needs the right to read what it sends", async () => {
   assert.match((await readStates(near, "guarded"))[0]!.failures[0]!.reason, /kms:Decrypt/);
   assert.equal((await near.s3.send("HEAD", "/guarded-copy/k")).status, 404);
 });
+
+test("the sender of a rule needs the right to read the object then, by policy and by its tags", async () => {
+  const { near } = stores;
+  for (const name of ["readable", "readable-copy"]) await makeBucket(near, name);
+  const key = await addReader(near, "readable*", ["s3:*"]);
+  await near.s3.must("PUT", "/readable?replication", {
+    body: describeRule("arn:aws:s3:::readable-copy"),
+    key,
+  });
+  const deny = {
+    Effect: "Deny",
+    Principal: "*",
+    Action: "s3:GetObject",
+    Resource: "arn:aws:s3:::readable/*",
+    Condition: { StringEquals: { "s3:ExistingObjectTag/secret": "yes" } },
+  };
+  const policy = JSON.stringify({ Version: "2012-10-17", Statement: [deny] });
+  await near.s3.must("PUT", "/readable?policy", { body: policy });
+  await near.s3.must("PUT", "/readable/open", { body: "text" });
+  await near.s3.must("PUT", "/readable/shut", {
+    body: "text",
+    headers: { "x-amz-tagging": "secret=yes" },
+  });
+  await settle(near, "readable");
+  assert.equal((await near.s3.must("GET", "/readable-copy/open")).text, "text");
+  assert.equal((await near.s3.send("HEAD", "/readable-copy/shut")).status, 404);
+  const [state] = await readStates(near, "readable");
+  assert.match(state!.failures[0]!.reason, /may not read the object/);
+  assert.deepEqual([state!.completed, state!.failed], [1, 1], "counts are those of the rule");
+});
+
+test("replicas belong to the owner of their bucket where the rule says so, without the ACL of their source", async () => {
+  const { near, far } = stores;
+  const ownership = `<OwnershipControls><Rule><ObjectOwnership>ObjectWriter</ObjectOwnership></Rule></OwnershipControls>`;
+  for (const [at, names] of [
+    [near, ["owned", "owned-copy"]],
+    [far, ["owned"]],
+  ] as const)
+    for (const name of names) {
+      await makeBucket(at, name);
+      await at.s3.must("PUT", `/${name}?ownershipControls`, { body: ownership });
+      await at.s3.must("DELETE", `/${name}?publicAccessBlock`);
+    }
+  const translate = `<Account>000000000001</Account><AccessControlTranslation><Owner>Destination</Owner></AccessControlTranslation>`;
+  const put = (body: string) => near.s3.send("PUT", "/owned?replication", { body });
+  const local = describeRule("arn:aws:s3:::owned-copy", "", translate);
+  const remote = describeRule("arn:objstore:replication::far:owned", "", translate)
+    .replace("<ID>r</ID><Priority>1", "<ID>far</ID><Priority>2")
+    .replace(/^.*?(<Rule>.*<\/Rule>).*$/, "$1");
+  const both = local.replace("</ReplicationConfiguration>", `${remote}</ReplicationConfiguration>`);
+  assert.equal((await put(both)).status, 200);
+  assert.ok((await near.s3.must("GET", "/owned?replication")).text.includes(translate));
+  for (const [wrong, code] of [
+    [translate.replace(/<Account>.*<\/Account>/, ""), "InvalidRequest"],
+    [translate.replace("Destination", "Source"), "MalformedXML"],
+    [translate.replace("000000000001", "me"), "MalformedXML"],
+  ] as const)
+    assert.equal((await put(local.replace(translate, wrong))).code, code);
+  await near.s3.must("PUT", "/owned/k", {
+    body: "text",
+    headers: { "x-amz-acl": "public-read" },
+  });
+  await near.s3.must("PUT", "/owned/k?acl", { headers: { "x-amz-acl": "public-read-write" } });
+  await settle(near, "owned");
+  assert.match((await near.s3.must("GET", "/owned/k?acl")).text, /AllUsers/);
+  for (const answer of [
+    await near.s3.must("GET", "/owned-copy/k?acl"),
+    await far.s3.must("GET", "/owned/k?acl"),
+  ])
+    assert.doesNotMatch(answer.text, /AllUsers/);
+  assert.equal((await far.s3.must("GET", "/owned/k")).text, "text");
+});

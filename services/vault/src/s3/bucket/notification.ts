@@ -45,6 +45,8 @@ const EVENTS: ReadonlySet<string> = new Set([
   "ObjectRestore:Delete",
   "Replication:*",
   "Replication:OperationFailedReplication",
+  "Replication:OperationMissedThreshold",
+  "Replication:OperationNotTracked",
   "Replication:OperationReplicatedAfterThreshold",
 ]);
 

@@ -32,7 +32,13 @@ export const putBucketReplication: OperationHandler = async (context) => {
     address: request.clientAddress,
     secure: request.secure,
   };
-  const settings: ReplicationSettings = { role, rules, requester };
+  const { storeId: store } = api.store.remotes;
+  const settings: ReplicationSettings = {
+    role,
+    rules,
+    ...(store === "" ? {} : { store }),
+    requester,
+  };
   for (const [index, rule] of rules.entries()) {
     await checkDestination(context, rule).catch((error: unknown) =>
       checkPart(["Rule", index, "Destination", "Bucket"], () => {
