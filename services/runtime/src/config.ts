@@ -274,6 +274,38 @@ export const runtimeDefinition = defineConfig({
       arguments: ["id"],
       options: { data },
     },
+    "remote list": {
+      summary: "List the other S3 services that storage knows, with their state.",
+      standalone: true,
+      options: { data, json: jsonLines },
+    },
+    "remote check": {
+      summary: "Try a bucket of a remote with an object that is deleted again; exit 1 if it fails.",
+      standalone: true,
+      arguments: ["name", "bucket?"],
+      options: { data },
+      examples: [
+        ["platform remote check second letters", "the bucket letters of the remote second"],
+      ],
+    },
+    "federation list": {
+      summary: "List the names of buckets that are those of remotes.",
+      standalone: true,
+      options: { data, json: jsonLines },
+    },
+    "replication show": {
+      summary:
+        "Print what a bucket's replication rules have sent, what waits, and what has failed.",
+      standalone: true,
+      arguments: ["bucket"],
+      options: { data, json: jsonLines },
+    },
+    "tier sweep": {
+      summary: "Move what is due of a bucket to its cold tier now, and print the counts.",
+      standalone: true,
+      arguments: ["bucket"],
+      options: { data },
+    },
     "app add": {
       summary:
         "Create an OAuth client, a role, a storage key and topic rules for an application, and print its environment file.",

@@ -25,10 +25,25 @@ export function fetchIdentityToken(target: Target): Promise<string> {
 }
 
 /** Connects to the admin API of storage with the root key. */
-export function connectStorage(target: Target): ApiClient {
+export function connectStorage(target: Target, timeoutMs?: number): ApiClient {
   const { probe_url: url = "", label } = findService(target, "vault", "storage");
+  return connectSigned(target, label, url, timeoutMs);
+}
+
+/** Connects to the object API of storage with the root key, for its settings in JSON. */
+export function connectObjects(target: Target, timeoutMs?: number): ApiClient {
+  const { url, label } = findService(target, "vault", "storage");
+  return connectSigned(target, label, url, timeoutMs);
+}
+
+function connectSigned(target: Target, label: string, url: string, timeoutMs?: number): ApiClient {
   const authorize = createUrlSigner(findStorageIdentity(target));
-  return new ApiClient({ label, url, authorize });
+  return new ApiClient({
+    label,
+    url,
+    authorize,
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+  });
 }
 
 /** The root key of storage. */

@@ -18,9 +18,9 @@ export interface ListOptions {
 export async function runUserList({ data, json }: ListOptions): Promise<void> {
   const identity = await connectIdentity(await findTarget(data));
   await print(json, ["user", "email", "name", "state"], readPages(identity, "users", "users"), [
-    (user) => show(user["username"]),
-    (user) => show(user["email"]),
-    (user) => show(user["name"]),
+    (user) => showValue(user["username"]),
+    (user) => showValue(user["email"]),
+    (user) => showValue(user["name"]),
     (user) => (user["disabled"] === true ? "disabled" : "active"),
   ]);
 }
@@ -29,9 +29,9 @@ export async function runBucketList({ data, json }: ListOptions): Promise<void> 
   const storage = connectStorage(await findTarget(data));
   const buckets = readPages(storage, "buckets?detail=true", "items");
   await print(json, ["bucket", "objects", "bytes"], buckets, [
-    (bucket) => show(bucket["name"]),
-    (bucket) => show(bucket["objects"]),
-    (bucket) => show(bucket["bytes"]),
+    (bucket) => showValue(bucket["name"]),
+    (bucket) => showValue(bucket["objects"]),
+    (bucket) => showValue(bucket["bytes"]),
   ]);
 }
 
@@ -40,12 +40,13 @@ export async function runAppList({ data, json }: ListOptions): Promise<void> {
   const identity = await connectIdentity(await findTarget(data));
   await print(json, ["application", "client", "users return to"], listApplications(identity), [
     (app) => app.name,
-    (app) => show(app.client_id),
-    (app) => show(app.redirect_uris.join(" ")),
+    (app) => showValue(app.client_id),
+    (app) => showValue(app.redirect_uris.join(" ")),
   ]);
 }
 
-type Item = Readonly<Record<string, unknown>>;
+/** A member of a list. */
+export type Item = Readonly<Record<string, unknown>>;
 
 /** Prints the items at a path page by page, in lines of JSON or as a table of columns. */
 export async function printPages(
@@ -99,8 +100,8 @@ async function print<One>(
   if (!json && (isFirst || rows.length > 0)) flush();
 }
 
-// Names are data of people: no control character reaches the terminal.
-function show(value: unknown): string {
+/** The text of a member. Names are data of people: no control character reaches the terminal. */
+export function showValue(value: unknown): string {
   const text = typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value);
   return text.replaceAll(/\p{Cc}/gu, "?");
 }

@@ -23,6 +23,22 @@ export const OPERATOR_HANDLERS = {
     (await import("./storage-jobs.ts")).runJobShow(data, id),
   "job cancel": async ({ options: { data }, positionals: [id = ""] }: Call<Record<never, never>>) =>
     (await import("./storage-jobs.ts")).runJobCancel(data, id),
+  "remote list": async ({ options }: Call<{ json: boolean }>) =>
+    (await import("./storage-places.ts")).runRemoteList(options),
+  "remote check": async ({
+    options: { data },
+    positionals: [name = "", bucket],
+  }: Call<Record<never, never>>) =>
+    (await import("./storage-places.ts")).runRemoteCheck(data, name, bucket),
+  "federation list": async ({ options }: Call<{ json: boolean }>) =>
+    (await import("./storage-places.ts")).runFederationList(options),
+  "replication show": async ({ options, positionals: [bucket = ""] }: Call<{ json: boolean }>) =>
+    (await import("./storage-places.ts")).runReplicationShow({ ...options, bucket }),
+  "tier sweep": async ({
+    options: { data },
+    positionals: [bucket = ""],
+  }: Call<Record<never, never>>) =>
+    (await import("./storage-places.ts")).runTierSweep(data, bucket),
   "app list": async ({ options }: Call<{ json: boolean }>) =>
     (await import("./list.ts")).runAppList(options),
   "credentials list": async ({ options }: Call<{ json: boolean }>) =>

@@ -7,9 +7,12 @@ import { after, before, test } from "node:test";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
+  CreateBucketCommand,
   S3Client,
   GetObjectCommand,
   ListBucketsCommand,
+  PutBucketReplicationCommand,
+  PutBucketVersioningCommand,
   PutObjectCommand,
 } from "@aws-sdk/client-s3";
 import { openCommandLine } from "../fixture/collect-answers.ts";
@@ -22,6 +25,8 @@ import {
   run,
   type Started,
 } from "@platform/testing/platform-process";
+import { createUrlSigner } from "@platform/s3/signature";
+import { waitFor } from "@platform/testing/wait";
 import { joinPlatform } from "./running-platform.ts";
 
 const SETTLE_MS = 60_000;
@@ -504,6 +509,76 @@ test("user, bucket and app list show what there is", async () => {
     .map((line) => JSON.parse(line));
   assert.ok(listed.length > 0 && listed.every(({ client_id: id }) => typeof id === "string"));
   assert.ok(!listed.some(({ name }) => name === "platform-cli"), "applications only");
+});
+
+test("remotes, federation, replication and a sweep of storage are shown, and tried", async () => {
+  const credentials = parseEnv(readFileSync(join(data, "credentials.env"), "utf8"));
+  const client = new S3Client({
+    endpoint: find(started, "vault").url,
+    region: "us-east-1",
+    forcePathStyle: true,
+    credentials: {
+      accessKeyId: credentials["STORE_ACCESS_KEY_ID"]!,
+      secretAccessKey: credentials["STORE_SECRET_ACCESS_KEY"]!,
+    },
+  });
+  const sign = createUrlSigner({
+    accessKey: credentials["STORE_ACCESS_KEY_ID"]!,
+    secret: credentials["STORE_SECRET_ACCESS_KEY"]!,
+    region: "us-east-1",
+  });
+  const register = async (path: string, document: object): Promise<void> => {
+    const { port } = find(started, "vault").listeners.find(({ name }) => name === "admin")!;
+    const url = new URL(path, `http://127.0.0.1:${port}`);
+    const body = JSON.stringify(document);
+    const headers = { "content-type": "application/json", ...sign("POST", url, body) };
+    const answer = await fetch(url, { method: "POST", headers, body });
+    assert.equal(answer.status, 201, await answer.text());
+  };
+  const endpoint = "http://192.0.2.1:9";
+  await register("/admin/remotes", { name: "away", endpoint, access_key: "a", secret_key: "b" });
+  await register("/admin/federation", { prefix: "away-", remote: "away" });
+  const remotes = await platform("remote", "list");
+  assert.match(remotes.out, /^away +http:\/\/192\.0\.2\.1:9 +us-east-1 +unknown +0$/m);
+  const check = await platform("remote", "check", "away", "letters");
+  assert.equal(check.code, 1, check.err);
+  assert.match(check.out, /^bucket +failed +.+$/m);
+  assert.match((await platform("remote", "check", "nobody")).err, /nobody does not exist/);
+  const federation = await platform("federation", "list", "--json");
+  assert.equal((JSON.parse(federation.out) as { prefix: string }).prefix, "away-");
+
+  for (const Bucket of ["letters", "letters-copy"]) {
+    await client.send(new CreateBucketCommand({ Bucket }));
+    const VersioningConfiguration = { Status: "Enabled" } as const;
+    await client.send(new PutBucketVersioningCommand({ Bucket, VersioningConfiguration }));
+  }
+  const none = await platform("replication", "show", "letters");
+  assert.deepEqual(
+    [none.code, none.err.includes("the bucket letters does not exist, or has no replication")],
+    [1, true],
+  );
+  const rule = {
+    ID: "all",
+    Priority: 1,
+    Status: "Enabled",
+    Filter: { Prefix: "" },
+    DeleteMarkerReplication: { Status: "Enabled" },
+    Destination: { Bucket: "arn:aws:s3:::letters-copy" },
+  } as const;
+  await client.send(
+    new PutBucketReplicationCommand({
+      Bucket: "letters",
+      ReplicationConfiguration: { Role: "", Rules: [rule] },
+    }),
+  );
+  await client.send(new PutObjectCommand({ Bucket: "letters", Key: "k", Body: "dear" }));
+  await waitFor(async () => {
+    const { out } = await platform("replication", "show", "letters");
+    return /^all +arn:aws:s3:::letters-copy +active +0 +0 +1 +0$/m.test(out);
+  }, "the replica");
+  const sweep = await platform("tier", "sweep", "letters");
+  assert.match(sweep.err, /the bucket letters does not exist, or has no cold tier/);
+  client.destroy();
 });
 
 test("down, which waits, and commands that say how to start a platform that is not running", async () => {
