@@ -11,13 +11,13 @@ export async function main(): Promise<void> {
   // Mail is short-lived garbage: by default the heap grows to four times of what is alive before it is collected.
   if (process.versions.bun === undefined) setFlagsFromString("--heap-growing-percent=50");
   await runProgram(notifyDefinition, {
-    "": async ({ config }) => {
+    "": async ({ config, sources }) => {
       const { log_level: level, log_format: format, drain_timeout_ms: drainTimeoutMs } = config;
       const log = createLogger({ service: "notify", level, format });
       await runService(
         { service: "notify", version: VERSION, logger: log, drainTimeoutMs },
         async (lifecycle) => {
-          await startNotify({ config, log, lifecycle });
+          await startNotify({ config, sources, log, lifecycle });
         },
       );
     },

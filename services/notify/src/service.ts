@@ -8,7 +8,7 @@ import { openLinks } from "./assembly/links.ts";
 import { openOutcomes, type Outcomes } from "./assembly/outcomes.ts";
 import { openSenders, type Senders } from "./assembly/senders.ts";
 import { openSending, type Sending } from "./assembly/sending.ts";
-import { openStorage } from "./assembly/storage.ts";
+import { openRelay, openStorage } from "./assembly/storage.ts";
 import { pickSmtpCertificates } from "./certificates.ts";
 import { VERSION, type NotifyConfig } from "./config.ts";
 import type { NotifyDatabase } from "./database/schema.ts";
@@ -20,6 +20,8 @@ const SWEEP_MS = 60_000;
 /** Options of `startNotify`. */
 export interface NotifyOptions {
   config: NotifyConfig;
+  /** Source of each key of the configuration. Default: unknown. */
+  sources?: ReadonlyMap<string, string> | undefined;
   log: Logger;
   lifecycle: ServiceLifecycle;
   clock?: Clock;
@@ -40,23 +42,27 @@ export interface NotifyService {
 
 /** Starts the service; when this resolves, it accepts requests. */
 export async function startNotify(options: NotifyOptions): Promise<NotifyService> {
-  const { config, log, lifecycle, clock } = options;
-  const { token } = config;
+  const { log, lifecycle, clock } = options;
+  const { token } = options.config;
   const operatorToken = token && lifecycle.followSecret("PLATFORM_NOTIFY_TOKEN", token);
-  const base = { name: "notify", version: VERSION, config, operatorToken };
+  const base = { name: "notify", version: VERSION, config: options.config, operatorToken };
   const service = openService({ ...base, log, lifecycle, clock });
-  const smtpCertificates = pickSmtpCertificates(config, service);
-  const storage = await openStorage(config, service);
+  const smtpCertificates = pickSmtpCertificates(options.config, service);
+  const storage = await openStorage(options.config, service);
+  const relay = await openRelay(options.config, options.sources, service, storage);
+  const { config } = relay;
   const outcomes = await openOutcomes(config, service, storage);
   const senders = await openSenders(config, service, storage);
   const links = await openLinks(config, service, storage, outcomes);
   const delivery = await openDelivery(config, service, storage, outcomes, senders, links);
+  relay.onChange(delivery.replaceRelay);
   const reception = openInbound(config, service, smtpCertificates, storage, outcomes, senders);
   const sending = openSending(config, service, storage, outcomes, senders, links, delivery);
   const parts = { ...storage, ...outcomes, ...senders, ...links };
   const { api, feeds } = createNotifyApi({
     config,
     service,
+    relay,
     ...parts,
     ...delivery,
     ...reception,

@@ -33,7 +33,15 @@ export interface Look {
 }
 
 /** Signed-in browsers by platform: a password is slow to check by design. */
-const signedIn = new WeakMap<Platform, Awaited<ReturnType<BrowserContext["storageState"]>>>();
+const signedIn = new WeakMap<Platform, StorageState>();
+
+type StorageState = Awaited<ReturnType<BrowserContext["storageState"]>>;
+
+/**
+ * Contexts that pages of one person at one console share, by browser and console: a context of its own is a process of the
+ * browser, which loads and compiles the console again.
+ */
+const shared = new WeakMap<Browser, Map<Platform, BrowserContext>>();
 
 /** Opens the page of one service in a context of its own and signs in with its token, or its access key and secret. */
 export async function openConsole(
@@ -64,7 +72,7 @@ export async function openPlatform(
   path = "/settings",
 ): Promise<ConsolePage> {
   const state = signedIn.get(platform);
-  const opened = await openPage(t, browser, look, state);
+  const opened = await openSharedPage(t, browser, platform, look);
   const { page } = opened;
   await page.goto(`${platform.console.origin}/ui${path}`);
   if (state === undefined) {
@@ -75,9 +83,32 @@ export async function openPlatform(
   return opened;
 }
 
-/** Gives further pages of `openPlatform` the session of this one, which has replaced the former one. */
+/** Gives further pages of `openPlatform`, in other browsers too, the session of this one. */
 export async function keepSignIn({ page }: ConsolePage, platform: Platform): Promise<void> {
   signedIn.set(platform, await page.context().storageState());
+}
+
+/** Opens a page of the platform's administrator in the context of former ones. */
+async function openSharedPage(
+  t: Pick<TestContext, "after">,
+  browser: Browser,
+  platform: Platform,
+  look: Look = LOOKS[0],
+): Promise<ConsolePage> {
+  const contexts = shared.get(browser) ?? new Map<Platform, BrowserContext>();
+  shared.set(browser, contexts);
+  let context = contexts.get(platform);
+  if (context === undefined) {
+    context = await openContext(browser, look, signedIn.get(platform));
+    contexts.set(platform, context);
+  }
+  const opened = await openPageIn(context, look);
+  t.after(async () => {
+    // Preferences are of the context; a page that has left the console has none of them.
+    await opened.page.evaluate("localStorage.clear()").catch(() => undefined);
+    await opened.page.close();
+  });
+  return opened;
 }
 
 /** Opens an address in a context of its own. */
@@ -115,19 +146,34 @@ async function openPage(
   t: Pick<TestContext, "after">,
   browser: Browser,
   look: Look = LOOKS[0],
-  storageState?: Awaited<ReturnType<BrowserContext["storageState"]>>,
 ): Promise<ConsolePage> {
+  const context = await openContext(browser, look);
+  t.after(() => context.close());
+  return openPageIn(context, look);
+}
+
+async function openContext(
+  browser: Browser,
+  look: Look,
+  storageState?: StorageState,
+): Promise<BrowserContext> {
   const context = await browser.newContext({
     viewport: { width: look.width, height: look.height },
     colorScheme: look.colorScheme,
     locale: "en-GB",
     ...(storageState === undefined ? {} : { storageState }),
   });
-  t.after(() => context.close());
   // A browser with a window grants it to a page that was clicked.
   await context.grantPermissions(["clipboard-write"]);
   await context.addInitScript(COUNT_CLICKS);
+  return context;
+}
+
+async function openPageIn(context: BrowserContext, look: Look): Promise<ConsolePage> {
   const page = await context.newPage();
+  const { width, height, colorScheme } = look;
+  await page.setViewportSize({ width, height });
+  await page.emulateMedia({ colorScheme });
   page.setDefaultTimeout(PATIENCE_MS);
   const reports: string[] = [];
   page.on("pageerror", (error) => reports.push(`error: ${error.message}`));

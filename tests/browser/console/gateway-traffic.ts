@@ -77,6 +77,9 @@ for (const look of LOOKS) {
       await platform.ask("/shop/fails");
       const console = await openPlatform(t, browser, platform, look, "/gateway/routes");
       const { page } = console;
+      const shop = page.locator("main tr[data-row]").filter({ hasText: "/shop" });
+      await shop.getByRole("link", { name: "/shop", exact: true }).waitFor();
+      if (look.width > 760) await shop.getByText("open to all", { exact: true }).waitFor();
       await page.getByRole("link", { name: "/shop", exact: true }).click();
       const errors = page.getByRole("table", { name: "Last errors" });
       await errors.getByText("GET /shop/fails").first().waitFor();
@@ -96,6 +99,15 @@ for (const look of LOOKS) {
       assert.equal(new URL(page.url()).searchParams.get("route"), "/shop");
       const rows = page.locator("main tr[data-row]");
       await rows.filter({ hasText: "/shop/works" }).first().waitFor();
+      if (look.width > 760) {
+        const times = await rows.locator("td:first-child").allTextContents();
+        assert.ok(times.length > 2, `${times.length} rows`);
+        assert.deepEqual(
+          times,
+          times.toSorted().reverse(),
+          "newest first, by the time that is shown",
+        );
+      }
       assert.ok(!(await page.content()).includes("token=secret"));
       await page.getByRole("button", { name: "5xx" }).click();
       await rows.filter({ hasText: "/shop/works" }).first().waitFor({ state: "detached" });

@@ -46,6 +46,9 @@ for (const look of LOOKS) {
     assert.match(page.url(), /state=active/);
     assert.match(page.url(), /role=admin/);
     await page.getByLabel("Role", { exact: true }).selectOption("");
+    const cut = `[...document.querySelectorAll("main td .st")]
+      .filter((one) => one.parentElement.scrollWidth > one.parentElement.clientWidth).length`;
+    assert.equal(await page.evaluate(cut), 0, "states are whole");
     await row.click();
     await page.getByRole("heading", { name: "Ways to sign in" }).waitFor();
     await page.getByText("Password", { exact: true }).waitFor();

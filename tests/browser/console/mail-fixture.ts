@@ -1,11 +1,15 @@
 // Mail alone with its console: mails of programs and of attackers, templates, rules, DMARC reports.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
+import { startSink, type Sink, type SinkOptions } from "../../../services/notify/test/sink.ts";
 import { startStage, type Stage } from "../../../services/notify/test/stage.ts";
 import { HOSTILE } from "./chromium.ts";
 
 /** The operator's token. */
 export const TOKEN = "operator-token";
+
+/** Mail that runs in the test's process. */
+export type Mail = Stage;
 
 const GIANT_BYTES = 10_000_000;
 const ATTACHMENTS = 10_000;
@@ -20,6 +24,11 @@ export async function startMail(): Promise<Stage> {
     allow_private_targets: true,
     dns_servers: ["127.0.0.1:1"],
   });
+}
+
+/** Starts an SMTP server that accepts mail, unless `reply` decides otherwise. */
+export function startRelay(options: SinkOptions): Promise<Sink> {
+  return startSink(options);
 }
 
 /** Calls the API as the operator. */

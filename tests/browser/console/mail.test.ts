@@ -5,16 +5,17 @@ import type { AddressInfo } from "node:net";
 import { after, before, test, type TestContext } from "node:test";
 import type { Browser } from "playwright-core";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import type { Stage } from "../../../services/notify/test/stage.ts";
 import { checkPage, goTo, LOOKS, openConsole, takePicture, type Look } from "./chromium.ts";
 import {
   ask,
   fillMail,
   sendAttack,
   startMail,
+  startRelay,
   storeDisguise,
   storeGiant,
   TOKEN,
+  type Mail,
 } from "./mail-fixture.ts";
 
 const PAGES = [
@@ -32,7 +33,7 @@ const ELEMENTS_MAX = 1_500;
 const ATTEMPTS = 8;
 
 let browser: Browser;
-let stage: Stage;
+let stage: Mail;
 
 before(async () => {
   if (chromiumSkip !== false) return;
@@ -68,8 +69,50 @@ for (const look of LOOKS) {
     await page.getByText("0 of 40 aligned").waitFor();
     await page.getByText("Reporter <img").waitFor();
     await checkPage(console, `source ${look.name}`);
+    if (look.width > 760) return;
+    // A phone has no keys.
+    await goTo(console, "/mail/messages");
+    await page.getByRole("button", { name: "Go to or do…" }).click();
+    await page.locator(".palette-option").first().waitFor();
+    assert.equal(await page.locator("kbd:visible").count(), 0, "no hints of keys");
   });
 }
+
+test("a relay is tried, set and removed in the settings", { skip: chromiumSkip }, async (t) => {
+  const sink = await startRelay({
+    reply: (step, text) =>
+      step === "RCPT" && text.startsWith("nobody") ? "550 5.1.1 no such user" : undefined,
+  });
+  t.after(() => sink.close());
+  const console = await open(t, "/settings");
+  const { page } = console;
+  await page.getByText("No relay is set: mail stays in the inbox of this platform.").waitFor();
+  await page.getByLabel("Host").fill("127.0.0.1");
+  await page.getByLabel("Port").fill(String(sink.port));
+  await page.getByRole("button", { name: "Send a test…" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Address").fill("nobody@example.org");
+  await dialog.getByRole("button", { name: "Send", exact: true }).click();
+  await dialog.getByText(/127\.0\.0\.1 550 5\.1\.1 .*no such user/).waitFor();
+  await dialog.getByLabel("Address").fill("ada@example.org");
+  await dialog.getByRole("button", { name: "Send again" }).click();
+  await dialog.getByText("accepted").waitFor();
+  assert.equal(sink.accepted.length, 1);
+  await checkPage(console, "test of a relay");
+  await takePicture(console, "settings-relay-test");
+  await page.keyboard.press("Escape");
+  await page.getByLabel("User", { exact: true }).fill("shop");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText(/^required: the stored password is for another server/).waitFor();
+  await page.getByLabel("User", { exact: true }).fill("");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("Mail runs with the earlier setting until its next start.").waitFor();
+  await page.getByText(/^Set by operator, /).waitFor();
+  await checkPage(console, "settings with a relay");
+  await takePicture(console, "settings-relay");
+  await page.getByRole("button", { name: "Remove", exact: true }).click();
+  await page.getByText("No relay is set: mail stays in the inbox of this platform.").waitFor();
+});
 
 test("a mail is read in every form, checked and sent again", { skip: chromiumSkip }, async (t) => {
   const console = await open(t, "/mail/inbox");

@@ -147,5 +147,9 @@ test(
       .allTextContents();
     assert.ok(rates.length >= 7, `${rates.length} figures`);
     for (const rate of rates) assert.match(rate.trim(), /^(?:0|–)\s/, rate);
+    // One version of the product; those of the services are in its tooltip.
+    const version = page.locator("section", { hasText: "Version" }).locator(".version-line");
+    assert.match(await version.innerText(), /^\d+\.\d+\.\d+$/);
+    assert.match((await version.getAttribute("title"))!, /^Gateway \d[^]*\nStorage \d/);
   },
 );

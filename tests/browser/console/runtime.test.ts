@@ -201,6 +201,7 @@ test(
     await form.getByText("The console has lost the session").waitFor({ state: "detached" });
     assert.equal(await username.inputValue(), "dave");
     await form.getByText("live", { exact: true }).first().waitFor();
+    await form.close();
     await keepSignIn(console, platform);
   },
 );

@@ -64,6 +64,14 @@ test("upload, preview, share and delete, by mouse", { skip: chromiumSkip }, asyn
   await pane.locator("pre").waitFor();
   await checkPage(console, "preview of HTML");
 
+  const image = { "content-type": "image/png" };
+  await platform.storage("PUT", `/${BUCKET}/broken.png`, "no image", image);
+  await goTo(console, `/storage/buckets/${BUCKET}?key=broken.png`);
+  await pane.getByText("The bytes are no image of this type.").waitFor();
+  assert.equal(await pane.locator("img").count(), 0, "nothing beside the words");
+  await platform.storage("DELETE", `/${BUCKET}/broken.png`);
+  await goTo(console, `/storage/buckets/${BUCKET}?key=page.html`);
+
   await pane.getByRole("button", { name: "Share…" }).click();
   await page.getByRole("button", { name: "Create the link" }).click();
   const link = await page.locator("dialog .cmd code").innerText();

@@ -117,3 +117,8 @@ export function formatJson(text: string): string {
     return text;
   }
 }
+
+/** Orders times of RFC 3339 in UTC, as services write them. Other characters than those have no order. */
+export function compareTimes(one: string, other: string): number {
+  return Date.parse(one) - Date.parse(other);
+}

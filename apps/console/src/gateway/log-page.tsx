@@ -13,7 +13,7 @@ import { Loading } from "../view/problem.tsx";
 import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
 import { createRequestColumns, formatLatency } from "./request-columns.tsx";
-import { idOf, labelOf, type LoggedRequest, loadRequests } from "./requests.ts";
+import { endMsOf, idOf, labelOf, type LoggedRequest, loadRequests } from "./requests.ts";
 import { joinRequests, useRequestStream } from "./request-stream.ts";
 import { loadRoutes } from "./routes.ts";
 
@@ -196,8 +196,12 @@ function Requests({ items }: { items: readonly LoggedRequest[] }) {
 
 function RequestPane({ request }: { request: LoggedRequest }) {
   return (
-    <Section title={`${request.method} ${request.status}`} note={formatMoment(request.timestamp)}>
+    <Section
+      title={`${request.method} ${request.status}`}
+      note={formatMoment(new Date(endMsOf(request)).toISOString())}
+    >
       <Facts>
+        <FactRow term={t("Started")}>{formatMoment(request.timestamp)}</FactRow>
         <FactRow term={t("Path")} isMono>
           <span class="wrap">{request.path}</span>
         </FactRow>

@@ -3,7 +3,7 @@ import { formatDate, formatDuration, formatNumber } from "../format/format.ts";
 import { HttpStatus } from "../view/http-status.tsx";
 import type { Column } from "../view/table.tsx";
 import { t } from "../words/words.ts";
-import type { LoggedRequest } from "./requests.ts";
+import { endMsOf, type LoggedRequest } from "./requests.ts";
 
 /** The time of a request; of streams and WebSockets the time for which they were open, which says nothing about their target. */
 export function formatLatency({ latency_ms: ms, stream }: LoggedRequest): string {
@@ -19,9 +19,11 @@ function formatOpen(ms: number): string {
 export function createRequestColumns() {
   return {
     time: {
-      title: t("Time"),
+      title: t("Ended"),
       kind: "w-m wide-only",
-      render: ({ timestamp }) => <span class="mono i3">{formatDate(timestamp)}</span>,
+      render: (request) => (
+        <span class="mono i3">{formatDate(new Date(endMsOf(request)).toISOString())}</span>
+      ),
     },
     status: {
       title: t("Status"),

@@ -5,7 +5,7 @@ import { withQuery } from "../api/api.ts";
 import { LiveSocket, type SocketState } from "../live/live-socket.ts";
 import { hasReducedMotion } from "../session/preferences.ts";
 import { socketUrl } from "../session/session.ts";
-import { idOf, type LoggedRequest } from "./requests.ts";
+import { endMsOf, idOf, type LoggedRequest } from "./requests.ts";
 
 /** Requests that are kept; older ones are in the log. */
 const KEPT_MAX = 500;
@@ -120,13 +120,14 @@ export function useRequestStream(
   return { rows, waiting, missed, fault, state: socket?.state.value };
 }
 
-/** Lists both without the requests that are in both. */
+/** Lists both, newest first by the time that is shown, without the requests that are in both: workers write side by side. */
 export function joinRequests(
   newer: readonly LoggedRequest[],
   older: readonly LoggedRequest[],
 ): LoggedRequest[] {
   const seen = new Set(newer.map(idOf));
-  return [...newer, ...older.filter((one) => !seen.has(idOf(one)))];
+  const all = [...newer, ...older.filter((one) => !seen.has(idOf(one)))];
+  return all.toSorted((one, other) => endMsOf(other) - endMsOf(one));
 }
 
 /** One of so many requests: raised tenfold while there are more than somebody can read, and lowered after the peak. */

@@ -25,6 +25,11 @@ export function idOf({ timestamp, request_id: id }: LoggedRequest): string {
   return `${timestamp} ${id}`;
 }
 
+/** The end of a request in epoch ms: the log lists requests when they end, streams long after their start. */
+export function endMsOf({ timestamp, latency_ms: ms }: LoggedRequest): number {
+  return Date.parse(timestamp) + ms;
+}
+
 /** Loads a page. */
 export async function loadRequests(filter: RequestFilter): Promise<RequestPage> {
   return await callService<RequestPage>("gate", withQuery("/admin/access-log", { ...filter }));

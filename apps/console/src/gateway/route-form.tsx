@@ -61,7 +61,7 @@ export function RouteForm({ settings, problems, isNamed, onChange }: RouteFormPr
         value={accessOf(settings)}
         options={[
           ["", t("default of the gateway")],
-          ...ACCESS.map((one) => [one, one === "none" ? t("none: open to all") : one] as const),
+          ...ACCESS.map((one) => [one, one === "none" ? t("open to all") : one] as const),
         ]}
         onChange={(type) => set("auth", type === "" ? undefined : { ...authOf(settings), type })}
       />

@@ -34,6 +34,7 @@ import {
   type Span,
 } from "./route-figures.ts";
 import {
+  accessOf,
   CHANGE,
   deleteRoute,
   formatSettings,
@@ -139,7 +140,7 @@ function RouteView({ route, tab, of }: { route: Route; tab: string; of: Loaded<R
         isName
         tags={
           <>
-            <span class="tag">{route.auth?.type ?? "none"}</span>
+            <span class="tag">{accessOf(route)}</span>
             {source === "configuration" && (
               <span class="tag tag-line">{t("from the configuration file")}</span>
             )}

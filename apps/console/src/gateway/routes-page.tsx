@@ -10,7 +10,16 @@ import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
 import { RollBack } from "./canary.tsx";
 import { RouteState } from "./route-state.tsx";
-import { CHANGE, loadRoutes, nameOf, NEW_ROUTE, placeOf, routePath, type Route } from "./routes.ts";
+import {
+  accessOf,
+  CHANGE,
+  loadRoutes,
+  nameOf,
+  NEW_ROUTE,
+  placeOf,
+  routePath,
+  type Route,
+} from "./routes.ts";
 
 const EVERY_MS = 2_000;
 
@@ -67,7 +76,7 @@ export function RoutesPage() {
                 {
                   title: t("Access"),
                   kind: "w-m wide-only",
-                  render: ({ auth }) => <span class="tag">{auth?.type ?? "none"}</span>,
+                  render: (route) => <span class="tag">{accessOf(route)}</span>,
                 },
                 {
                   title: t("Active"),

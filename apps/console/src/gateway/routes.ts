@@ -3,6 +3,7 @@ import type { Answer } from "../contract/answer.ts";
 import { signal } from "@preact/signals";
 import { ApiFailure, call, segment, send } from "../api/api.ts";
 import { api, callService } from "../session/session.ts";
+import { t } from "../words/words.ts";
 import type { Settings } from "./route-versions.ts";
 
 // The text is sent as it was written: places of problems are those of the editor.
@@ -19,6 +20,11 @@ export type Canary = NonNullable<Route["status"]["canary"]>;
 
 /** A route; other members are its settings. */
 export type Route = Answer<"gate", "GET /routes">[number] & { [setting: string]: unknown };
+
+/** Access to a route in a word: the kind of its check, or that there is none. */
+export function accessOf({ auth }: Route): string {
+  return auth === undefined || auth.type === "none" ? t("open to all") : auth.type;
+}
 
 /** Name of a route: host and prefix, and its methods and variant if it has some. */
 export function nameOf({ host = "", prefix, methods, variant }: Route): string {

@@ -129,7 +129,7 @@ export function UsersPage() {
                     sort: ({ created_at: at }) => at,
                     render: ({ created_at: at }) => formatDate(at),
                   },
-                  { title: t("State"), kind: "w-m", render: (user) => <UserState user={user} /> },
+                  { title: t("State"), kind: "w-l", render: (user) => <UserState user={user} /> },
                 ]}
               />
             )}

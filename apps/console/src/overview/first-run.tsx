@@ -164,7 +164,7 @@ function Running({ list }: { list: readonly ServiceLabel[] }) {
             <dt>
               <State kind={feeds.value.get(id)?.isUp === true ? "ok" : "off"}>{label}</State>
             </dt>
-            <dd class="mono">{services.value.find((service) => service.id === id)?.version}</dd>
+            <dd>{feeds.value.get(id)?.isUp === true ? t("running") : "–"}</dd>
           </>
         ))}
       </dl>

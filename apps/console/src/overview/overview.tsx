@@ -14,7 +14,7 @@ import { config, services } from "../session/session.ts";
 import { formatMoment, formatTime, splitFigure } from "../format/format.ts";
 import { href, navigate } from "../router/router.ts";
 import { Spark } from "../chart/spark.tsx";
-import { Facts, FactRow, Section } from "../view/controls.tsx";
+import { Section } from "../view/controls.tsx";
 import { ServiceMark } from "../view/icon.tsx";
 import { Split } from "../view/pane.tsx";
 import { State, StateMark, type StateKind } from "../view/state.tsx";
@@ -234,6 +234,24 @@ function Needs() {
   );
 }
 
+/** The version of the product, which is that of the platform's own service or of the one that is open; those of all services are in a tooltip. */
+function Version() {
+  const versions = new Map(services.value.map(({ id, version }) => [id, version]));
+  const all = describeServices(services.value).map(
+    ({ id, label }) => `${label} ${versions.get(id) ?? "–"}`,
+  );
+  return (
+    <Section
+      title={t("Version")}
+      note={config.value?.mode === "service" ? t("one service") : undefined}
+    >
+      <p class="mono version-line" title={all.join("\n")}>
+        {versions.get("runtime") ?? versions.get("gate") ?? [...versions.values()][0] ?? "–"}
+      </p>
+    </Section>
+  );
+}
+
 function Side() {
   const recent = changes.value.slice(0, CHANGES_SHOWN);
   return (
@@ -255,18 +273,7 @@ function Side() {
         ))}
       </Section>
       <Addresses />
-      <Section
-        title={t("Versions")}
-        note={config.value?.mode === "service" ? t("one service") : ""}
-      >
-        <Facts>
-          {describeServices(services.value).map(({ id, label }) => (
-            <FactRow key={id} term={label} isMono>
-              {services.value.find((one) => one.id === id)?.version}
-            </FactRow>
-          ))}
-        </Facts>
-      </Section>
+      <Version />
     </>
   );
 }

@@ -6,7 +6,7 @@ import { useSignal } from "@preact/signals";
 import type { LogLine } from "@platform/console/contract";
 import { type ApiFailure, withQuery } from "../api/api.ts";
 import { isTransient } from "../api/retry.ts";
-import { formatMoment, formatNumber, formatTime } from "../format/format.ts";
+import { compareTimes, formatMoment, formatNumber, formatTime } from "../format/format.ts";
 import { href, queryValue, setQuery } from "../router/router.ts";
 import { callService } from "../session/session.ts";
 import { useCrumbs } from "../stage/stage.ts";
@@ -92,7 +92,7 @@ export function LogsPage() {
       };
       opened = new LogStream(
         filter,
-        (lines) => (waiting === undefined ? add(lines) : waiting.push(...lines)),
+        (lines) => (waiting === undefined ? add(lines.toSorted(byTime)) : waiting.push(...lines)),
         () => {
           waiting ??= [];
           load().catch((error: unknown) => {
@@ -208,6 +208,10 @@ export function LogsPage() {
   );
 }
 
+/** Services write side by side, so that their lines do not arrive in the order of the time that is shown. */
+const byTime = (one: LogLine, other: LogLine): number =>
+  compareTimes(one.timestamp, other.timestamp);
+
 /** The newest lines, oldest first. A page of the log can be empty although older ones match. */
 async function loadLines(filter: LogFilter, signal: AbortSignal): Promise<LogLine[]> {
   const found: LogLine[] = [];
@@ -223,7 +227,7 @@ async function loadLines(filter: LogFilter, signal: AbortSignal): Promise<LogLin
     if (next === null) break;
     cursor = next;
   }
-  return found.reverse();
+  return found.reverse().sort(byTime);
 }
 
 /** Fills a pooled row by text nodes: messages contain data of strangers. */

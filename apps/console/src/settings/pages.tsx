@@ -1,6 +1,7 @@
 // Settings of this browser: theme, density, language, keys; and the session.
 import { preferences, setPreferences } from "../session/preferences.ts";
 import { session } from "../session/session.ts";
+import { RelaySection } from "../mail/relay-form.tsx";
 import { useCrumbs } from "../stage/stage.ts";
 import { formatMoment } from "../format/format.ts";
 import { FactRow, Facts, Section, Segments } from "../view/controls.tsx";
@@ -67,6 +68,7 @@ export default function SettingsPage() {
             />
           </div>
         </Section>
+        <RelaySection />
         {current && (
           <Section title={t("Session")}>
             <Facts>

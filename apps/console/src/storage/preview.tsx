@@ -60,7 +60,7 @@ function ImagePreview({ url, name, type }: PreviewProps) {
   }, [url]);
   return (
     <div class="preview">
-      {source !== undefined && (
+      {source !== undefined && problem === "" && (
         <img
           src={source}
           alt={t("Preview of {name}", { name })}

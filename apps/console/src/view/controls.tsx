@@ -249,6 +249,22 @@ export function Tabs(props: {
     const open = ref.current?.querySelector("[aria-current]");
     open?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [path.value]);
+  useEffect(() => {
+    const bar = ref.current;
+    if (bar === null) return undefined;
+    const mark = (): void => {
+      const rest = bar.scrollWidth - bar.clientWidth - bar.scrollLeft;
+      const ends = [bar.scrollLeft > 1 ? "start" : "", rest > 1 ? "end" : ""];
+      bar.dataset["more"] = ends.filter((end) => end !== "").join(" ");
+    };
+    const resize = new ResizeObserver(mark);
+    resize.observe(bar);
+    bar.addEventListener("scroll", mark, { passive: true });
+    return () => {
+      resize.disconnect();
+      bar.removeEventListener("scroll", mark);
+    };
+  }, []);
   return (
     <nav ref={ref} class="tabs" aria-label={props.label}>
       {props.tabs.map(({ to, label, count }) => (

@@ -6,8 +6,9 @@ import { createWebPush, type WebPush } from "../push/web-push.ts";
 import { Dispatcher } from "../queue/dispatcher.ts";
 import { findSuppressed } from "../queue/suppressed.ts";
 import { createSmsGateway } from "../relay/create-sms-gateway.ts";
-import { createMailTransport } from "../relay/create-transport.ts";
+import { createMailTransport, readRelays } from "../relay/create-transport.ts";
 import { createPrepareMail, type PrepareMail } from "../relay/prepare.ts";
+import { RelayGroup } from "../relay/relay-group.ts";
 import type { SmsGateway } from "../relay/sms/sms-gateway.ts";
 import type { Links } from "./links.ts";
 import type { Outcomes } from "./outcomes.ts";
@@ -22,6 +23,8 @@ export interface Delivery {
   readonly gateway: SmsGateway | undefined;
   readonly webPush: WebPush;
   readonly dispatcher: Dispatcher;
+  /** Sends mail through the relay of this configuration from now on, if it leaves through relays. */
+  readonly replaceRelay: (config: NotifyConfig) => void;
 }
 
 /** Time kept of the drain to give back what was not delivered. */
@@ -72,7 +75,10 @@ export async function openDelivery(
   lifecycle.onDrain("queue", (drain) =>
     dispatcher.stop(Math.max(0, drain.remainingMs() - RELEASE_MS)),
   );
-  return { inbox, prepare, gateway, webPush, dispatcher };
+  const replaceRelay = (next: NotifyConfig): void => {
+    if (relays instanceof RelayGroup) relays.replace(readRelays(next));
+  };
+  return { inbox, prepare, gateway, webPush, dispatcher, replaceRelay };
 }
 
 type PrepareMailFields = Parameters<typeof createPrepareMail>[0]["fieldsOf"];

@@ -1,4 +1,4 @@
-// The database with its secrets.
+// The database with its secrets, and the relay that it holds.
 import type { Service } from "@platform/chassis";
 import { clearDatabaseCopies, type DatabaseState } from "@platform/kernel/database-backup";
 import type { SecretBox } from "@platform/kernel/secrets";
@@ -8,6 +8,7 @@ import { openNotifyDatabase } from "../database/open.ts";
 import { migrateAll, type NotifyDatabase } from "../database/schema.ts";
 import { openSecretBox } from "../database/secrets.ts";
 import { describeState } from "../database/state.ts";
+import { openRelaySettings, type RelaySettings } from "../relay/relay-settings.ts";
 
 /** Open storage. */
 export interface Storage {
@@ -32,4 +33,14 @@ export async function openStorage(config: NotifyConfig, service: Service): Promi
   const box = await openSecretBox(database, { keys, dataDir });
   const leaseMark = claimMark({ kind: database.kind, dataDir, log, lifecycle });
   return { database, box, state, leaseMark };
+}
+
+/** Reads the relay that was set through the API; its `config` is that of the service. */
+export async function openRelay(
+  config: NotifyConfig,
+  sources: ReadonlyMap<string, string> | undefined,
+  { clock }: Service,
+  { database, box }: Storage,
+): Promise<RelaySettings> {
+  return openRelaySettings({ config, sources, database, box, clock });
 }

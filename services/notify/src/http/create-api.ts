@@ -4,6 +4,7 @@ import { takeDatabaseSnapshot, type DatabaseState } from "@platform/kernel/datab
 import type { EgressFetch } from "@platform/kernel/egress";
 import type { AdminFeeds } from "@platform/kernel/feeds";
 import { BodyBudget, RateLimit, type Api } from "@platform/kernel/http";
+import type { Clock } from "@platform/kernel/time";
 import { Analytics } from "../analytics/analytics.ts";
 import { createMailCheck, type CheckMail } from "../check/mail-check.ts";
 import type { NotifyConfig } from "../config.ts";
@@ -19,6 +20,7 @@ import type { WebPush } from "../push/web-push.ts";
 import type { QueueStore } from "../queue/store.ts";
 import { createSmsReceipts } from "../relay/create-sms-gateway.ts";
 import { sendsMail } from "../relay/create-transport.ts";
+import type { RelaySettings } from "../relay/relay-settings.ts";
 import type { SmsReceipts } from "../relay/sms/receipts.ts";
 import type { SmsGateway } from "../relay/sms/sms-gateway.ts";
 import type { Messages } from "../send/messages.ts";
@@ -40,6 +42,7 @@ import { createInboxRoutes } from "./inbox-routes.ts";
 import { createLinkRoutes } from "./link-routes.ts";
 import { createMessageRoutes } from "./message-routes.ts";
 import { createPushRoutes } from "./push-routes.ts";
+import { createRelayRoutes } from "./relay-routes.ts";
 import { createSendRoutes } from "./send-routes.ts";
 import { createSmsReceiptRoutes } from "./sms-receipt-routes.ts";
 import { createSuppressionRoutes } from "./suppression-routes.ts";
@@ -66,6 +69,7 @@ export interface NotifyApiParts {
   dmarcReports: DmarcReports;
   reportSender: ReportSender;
   inbox: Inbox;
+  relay: RelaySettings;
   webPush: WebPush;
   /** Undefined without a gateway. */
   gateway: SmsGateway | undefined;
@@ -115,6 +119,12 @@ export function createNotifyApi(parts: NotifyApiParts): { api: Api; feeds: Admin
       ...createDmarcRoutes(parts.dmarcReports, parts.reportSender, clock),
       ...createInboxRoutes(hasInbox ? parts.inbox : undefined),
       ...createPushRoutes(parts.webPush),
+      ...createRelayRoutes({
+        ...parts,
+        trialRate: createTrialRate(clock),
+        onChange: (title, actor) =>
+          operation.feeds.noteChange({ title, actor, href: "/ui/settings" }),
+      }),
       ...createSmsReceiptRoutes({
         receipts: createReceipts(parts),
         publicUrl: config.public_url,
@@ -147,6 +157,12 @@ function createSendRate({ config, service }: NotifyApiParts): RateLimit | undefi
     ratePerSecond: config.send_rate_per_minute / 60,
     capacity: config.send_burst,
   });
+}
+
+// A test is a connection to an address of the caller's choice.
+function createTrialRate(clock: Clock): RateLimit {
+  const detail = "Relays are tried more often than ten times a minute.";
+  return new RateLimit({ name: "trial", detail, clock, ratePerSecond: 1 / 6, capacity: 10 });
 }
 
 // A client may always send the largest message.

@@ -51,26 +51,28 @@ export function createMailTransport(
       return createDirectDelivery(options);
     case "relay":
       if (relays.length === 0) throw new Error("smtp.mode relay requires smtp.host or smtp.relays");
-      return createRelayGroup(options, relays);
+      return createRelayGroup(options);
     case "auto":
-      return relays.length === 0 ? undefined : createRelayGroup(options, relays);
+      return relays.length === 0 ? undefined : createRelayGroup(options);
     default:
       return config["smtp.mode"] satisfies never;
   }
 }
 
-function createRelayGroup(
-  { config, prepare, clock }: MailTransportOptions,
-  settings: readonly RelaySettings[],
-): RelayGroup {
+function createRelayGroup({ config, prepare, clock }: MailTransportOptions): RelayGroup {
+  const now = (): number => clock.monotonicMs();
+  const relays = readRelays(config);
+  return new RelayGroup({ relays, prepare, now, random: Math.random });
+}
+
+/** The configured relays; empty without any. Throws if the file of authorities cannot be read. */
+export function readRelays(config: NotifyConfig): RelayOptions[] {
   const ca = readAuthorities(config["smtp.tls_ca_file"]);
-  const relays = settings.map(({ host, port, user, pass, tls, weight }): RelayOptions => ({
+  return listRelays(config).map(({ host, port, user, pass, tls, weight }) => ({
     ...readConnectionOptions(config),
     endpoint: { host, port, user, pass, ca, tls: tls === "auto" ? chooseTls(port, user) : tls },
     weight,
   }));
-  const now = (): number => clock.monotonicMs();
-  return new RelayGroup({ relays, prepare, now, random: Math.random });
 }
 
 function createDirectDelivery(options: MailTransportOptions): DirectDelivery {

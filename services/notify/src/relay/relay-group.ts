@@ -10,6 +10,7 @@ export interface RelayOptions extends SmtpServerOptions {
 
 /** Options of {@link RelayGroup}. */
 export interface RelayGroupOptions {
+  /** At least one. */
   relays: readonly RelayOptions[];
   prepare: PrepareMail;
   /** Monotonic time in ms. */
@@ -30,15 +31,18 @@ const DOWN_MS = 15_000;
 /** All relays. They are one destination: while one of them works, deliveries continue. */
 export class RelayGroup implements Transport {
   readonly #options: RelayGroupOptions;
-  readonly #relays: Relay[];
+  #relays: Relay[];
 
   constructor(options: RelayGroupOptions) {
     this.#options = options;
-    this.#relays = options.relays.map((relay) => ({
-      server: new SmtpServer(relay),
-      weight: relay.weight,
-      downUntilMs: 0,
-    }));
+    this.#relays = openRelays(options.relays);
+  }
+
+  /** Sends from now on through these relays, at least one; messages that are being sent stay with theirs. */
+  replace(relays: readonly RelayOptions[]): void {
+    const former = this.#relays;
+    this.#relays = openRelays(relays);
+    for (const { server } of former) server.close();
   }
 
   destinationOf(): string {
@@ -79,4 +83,12 @@ export class RelayGroup implements Transport {
       .toSorted((a, b) => Number(a.isDown) - Number(b.isDown) || b.key - a.key)
       .map(({ relay }) => relay);
   }
+}
+
+function openRelays(relays: readonly RelayOptions[]): Relay[] {
+  return relays.map((relay) => ({
+    server: new SmtpServer(relay),
+    weight: relay.weight,
+    downUntilMs: 0,
+  }));
 }

@@ -74,7 +74,7 @@ async function openKept(
   open: () => Promise<ConsolePage>,
 ): Promise<ConsolePage> {
   if (kept === undefined || kept.browser !== browser || kept.url !== url) {
-    await kept?.opened.page.context().close();
+    await kept?.opened.page.close();
     kept = { browser, url, opened: await open() };
     return kept.opened;
   }

@@ -31,7 +31,7 @@ export const FINDINGS: Readonly<Record<string, string>> = {
   "Missing: receivers refuse bulk mail without it.": "Fehlt: Empfänger weisen Massenmails ohne ab.",
   "{kib} KiB in all: many receivers refuse more than 25 MiB.":
     "Insgesamt {kib} KiB: Viele Empfänger weisen mehr als 25 MiB ab.",
-  "HTML of {kib} KiB: Gmail cuts it at 102.": "HTML von {kib} KiB: Gmail kürzt es bei 102.",
+  "HTML of {kib} KiB: Gmail cuts it at 102 KiB.": "HTML von {kib} KiB: Gmail kürzt es bei 102 KiB.",
   "{kib} KiB in all.": "Insgesamt {kib} KiB.",
   "Empty.": "Leer.",
   "{n} characters.": "{n} Zeichen.",
@@ -42,15 +42,15 @@ export const FINDINGS: Readonly<Record<string, string>> = {
     "Fehlt: Spamfilter werten das, und manche lesen nur ihn.",
   "Only the first MiB was read.": "Nur das erste MiB wurde gelesen.",
   "None.": "Keine.",
-  "{n} of {all} without `alt`.": "{n} von {all} ohne `alt`.",
-  "{n} of {all} on other hosts: many programs block them at first.":
-    "{n} von {all} auf anderen Hosts: Viele Programme blockieren sie zunächst.",
-  "{all}, all in the mail.": "{all}, alle in der Mail.",
-  "{n} of {all} with a scheme that runs code.":
-    "{n} von {all} mit einem Schema, das Code ausführt.",
-  "{n} of {all} without a target.": "{n} von {all} ohne Ziel.",
-  "{n} of {all} without TLS (http).": "{n} von {all} ohne TLS (http).",
-  "{all}, none without TLS.": "{all}, keiner ohne TLS.",
+  "{n} of {all} images without `alt`.": "{n} von {all} Bildern ohne `alt`.",
+  "{n} of {all} images on other hosts: many programs block them at first.":
+    "{n} von {all} Bildern auf anderen Hosts: Viele Programme blockieren sie zunächst.",
+  "Images: {all}, all in the mail.": "Bilder: {all}, alle in der Mail.",
+  "{n} of {all} links with a scheme that runs code.":
+    "{n} von {all} Links mit einem Schema, das Code ausführt.",
+  "{n} of {all} links without a target.": "{n} von {all} Links ohne Ziel.",
+  "{n} of {all} links without TLS (http).": "{n} von {all} Links ohne TLS (http).",
+  "Links: {all}, none without TLS.": "Links: {all}, keiner ohne TLS.",
   "Mail programs remove {names}.": "Mailprogramme entfernen {names}.",
   "{warnings}.": "{warnings}.",
   "{warnings}; and {n} more.": "{warnings}; und {n} weitere.",

@@ -85,7 +85,6 @@ export const GATEWAY: Readonly<Record<string, string>> = {
   "This route answers by {name}; edit it as JSON.":
     "Diese Route antwortet durch {name}; bearbeiten Sie sie als JSON.",
   "default of the gateway": "Vorgabe des Gateways",
-  "none: open to all": "none: für alle offen",
   "Required scope": "Verlangter Scope",
   "Requests a minute and address": "Anfragen je Minute und Adresse",
   "Concurrent requests": "Gleichzeitige Anfragen",

@@ -134,4 +134,29 @@ export const MAIL: Readonly<Record<string, string>> = {
   "The difference from the text in the editor to this version. Restoring it makes a new version and replaces what is in the editor.":
     "Der Unterschied vom Text im Editor zu dieser Version. Beim Wiederherstellen entsteht eine neue Version und ersetzt, was im Editor steht.",
   "Compare…": "Vergleichen…",
+  "Mail relay": "Mail-Relay",
+  "for all mail of this platform": "für alle Mails dieser Plattform",
+  "Mail runs with the earlier setting until its next start.":
+    "Mail läuft bis zum nächsten Start mit der bisherigen Einstellung.",
+  "Restart mail": "Mail neu starten",
+  "{key} is set by {place}, so that no relay can be set here.":
+    "{key} ist durch {place} gesetzt, sodass hier kein Relay gesetzt werden kann.",
+  "The relay is set.": "Das Relay ist gesetzt.",
+  "The relay is removed.": "Das Relay ist entfernt.",
+  Port: "Port",
+  "Set by {name}, {date}.": "Gesetzt von {name}, {date}.",
+  "Mail leaves through the relay of the configuration.":
+    "Mails gehen über das Relay der Konfiguration.",
+  "No relay is set: mail stays in the inbox of this platform.":
+    "Kein Relay gesetzt: Mails bleiben im Posteingang dieser Plattform.",
+  "Set by {place}, which takes precedence.": "Durch {place} gesetzt; das hat Vorrang.",
+  "One is stored. Empty: it stays, for this host, port and user.":
+    "Eines ist gespeichert. Leer: Es bleibt, für diesen Host, Port und Benutzer.",
+  accepted: "angenommen",
+  "refused for now": "vorerst abgelehnt",
+  refused: "abgelehnt",
+  "no connection": "keine Verbindung",
+  "Through the relay as it is in the form, also before it is saved.":
+    "Über das Relay wie im Formular, auch bevor es gespeichert ist.",
+  "From {address}": "Von {address}",
 };
