@@ -150,6 +150,8 @@ function startTestFile(
       TMPDIR: folder,
       // The list of this user's running platforms.
       XDG_STATE_HOME: join(folder, "state"),
+      // Beside each version of a project on a platform; the tests of the check itself start their processes without it.
+      PLATFORM_SERVICE_TYPE_CHECK: "off",
       ...plan.env,
       [MARK_VARIABLE]: mark,
     },

@@ -11,16 +11,19 @@ const OUTPUT_CHARACTERS_MAX = 1_048_576;
 const PROBLEMS_MAX = 10;
 /** The service and its next start come first. */
 const PRIORITY = 10;
+const VARIABLE = "PLATFORM_SERVICE_TYPE_CHECK";
 
-/** Checks one version of a file at a time. */
+/** Checks one version of a file at a time, unless `PLATFORM_SERVICE_TYPE_CHECK` is `off`. */
 export class TypeCheck {
   readonly #file: string;
   readonly #write: (text: string) => void;
+  readonly #isOn: boolean;
   #process: ChildProcess | undefined;
   #hadErrors = false;
 
-  /** `write` receives lines. */
-  constructor(file: string, write: (text: string) => void) {
+  /** `write` receives lines. Throws if `setting`, by default the variable, is neither `on`, the default, nor `off`. */
+  constructor(file: string, write: (text: string) => void, setting = process.env[VARIABLE]) {
+    this.#isOn = readSetting(setting);
     this.#file = file;
     this.#write = write;
   }
@@ -28,6 +31,7 @@ export class TypeCheck {
   /** Checks the file as it is now; a check of an earlier version ends. */
   start(): void {
     this.stop();
+    if (!this.#isOn) return;
     const child = spawn(process.execPath, [MAIN, "check", this.#file, "--json"], {
       stdio: ["ignore", "pipe", "ignore"],
     });
@@ -67,6 +71,13 @@ export class TypeCheck {
     const count = errors.length === 1 ? "1 error" : `${errors.length} errors`;
     this.#write(`platform: ${count}; the service runs nevertheless\n`);
   }
+}
+
+function readSetting(value = ""): boolean {
+  if (!["", "on", "off"].includes(value)) {
+    throw new Error(`${VARIABLE} is "${value}"; expected "on" or "off"`);
+  }
+  return value !== "off";
 }
 
 function readErrors(text: string): SourceProblem[] | undefined {
