@@ -36,7 +36,7 @@ form is written if it is out of date.
 
   --long            the long forms of kill rounds, crash states and soaks only
   --jobs N          files to run at the same time (default: as many as keep the cores busy, by their recorded costs)
-  --record          write the costs of this run, which must be of all files, to tools/test-costs.json
+  --record          write the costs of the files that passed to tools/test-costs.json, beside those of the others
   --timeout SECONDS time limit for each file (default: ${FILE_TIMEOUT_S}; each long form has its own)
   --minutes N       time limit for the whole run; files that did not start are named (default: ${SHORT_MINUTES}, long: ${LONG_MINUTES})
   --help            show this help
@@ -182,10 +182,9 @@ function countFiles(all: readonly { members?: readonly string[] }[]): number {
   return all.reduce((sum, { members }) => sum + (members?.length ?? 1), 0);
 }
 
-function printResult({ file, ms, counts, failure, output, skips }: FileResult): void {
+function printResult({ file, cost, counts, failure, output, skips }: FileResult): void {
   const outcome = failure === undefined ? "ok  " : "FAIL";
-  const seconds = (ms / 1000).toFixed(1).padStart(6);
-  console.log(`${outcome} ${seconds} s  ${file} (${counts.passed} passed)`);
+  console.log(`${outcome} ${formatCost(cost)}  ${file} (${counts.passed} passed)`);
   for (const skip of skips) console.log(`       skipped: ${skip}`);
   if (failure === undefined && plans.length > 1) return;
   console.log(output.trimEnd());
@@ -210,31 +209,35 @@ async function runAgain(): Promise<FileResult[]> {
   return unstable;
 }
 
-/** Records the costs of a whole run without failures. */
+/** Records the costs of the files that passed; those of others stay, unless the file is gone. */
 function record(): void {
-  if (filters.length > 0 || values.long || failures.length > 0 || queue.waiting.length > 0)
-    return console.log("costs not recorded: that takes a run of all files without failures");
-  const own = results.flatMap(({ file, members, cost }) =>
-    members === undefined ? [[file, cost] as const] : shareCosts(cost, members, costs),
-  );
-  writeCosts(new Map(own));
+  if (values.long) return console.log("costs not recorded: those of long forms are not");
+  const own = results
+    .filter(({ failure }) => failure === undefined)
+    .flatMap(({ file, members, cost }) =>
+      members === undefined ? [[file, cost] as const] : shareCosts(cost, members, costs),
+    );
+  const files = new Set(globSync(shortForms));
+  writeCosts(new Map([...costs, ...own].filter(([file]) => files.has(file))));
+}
+
+function formatCost({ wallS, cpuS }: TestCost): string {
+  return `${(cpuS ?? 0).toFixed(1).padStart(7)} s CPU ${wallS.toFixed(1).padStart(7)} s`;
 }
 
 /** Prints the files that cost most, and the sums beside those of the recorded run. */
 function printCosts(): void {
-  const show = ({ wallS, cpuS }: TestCost): string =>
-    `${(cpuS ?? 0).toFixed(1).padStart(7)} s CPU ${wallS.toFixed(1).padStart(7)} s`;
   console.log("\ncostliest files:");
   for (const { cost, file } of results
     .toSorted((a, b) => (b.cost.cpuS ?? 0) - (a.cost.cpuS ?? 0))
     .slice(0, COSTLIEST_SHOWN)) {
-    console.log(`${show(cost)}  ${file}`);
+    console.log(`${formatCost(cost)}  ${file}`);
   }
-  console.log(`${show(sumCosts(results.map(({ cost }) => cost)))}  all of this run`);
+  console.log(`${formatCost(sumCosts(results.map(({ cost }) => cost)))}  all of this run`);
   const known = results.flatMap(({ file, members = [file] }) =>
     members.flatMap((member) => costs.get(member) ?? []),
   );
-  console.log(`${show(sumCosts(known))}  the same files as recorded`);
+  console.log(`${formatCost(sumCosts(known))}  the same files as recorded`);
 }
 
 function addCounts(): TestCounts {
