@@ -8,6 +8,8 @@ import { findBuilt } from "./built.js";
 
 const NODE_MAJOR_MIN = 26;
 const NPM_CHECK_MS = 500;
+// 1 MiB. The limit of glibc rises to 64 MiB otherwise.
+const KEPT_BYTES = "1048576";
 // Time to exit after the IPC channel has closed.
 const ORPHAN_EXIT_MS = 15_000;
 const NODE_PACKAGES = {
@@ -36,7 +38,10 @@ export async function launch(script, main) {
   const wanted = process.env.PLATFORM_RUNTIME || (process.versions.bun ? "bun" : "node");
   if (wanted !== "node" && wanted !== "bun") {
     fail(`PLATFORM_RUNTIME is "${wanted}"; expected "node" or "bun"`);
-  } else if (isRuntime(wanted)) {
+    return;
+  }
+  returnFreedMemory();
+  if (isRuntime(wanted)) {
     endWithParent();
     keepCompiled();
     const program = await import(chooseForm(main));
@@ -44,6 +49,12 @@ export async function launch(script, main) {
   } else {
     relaunch(findRuntime(wanted), [fileURLToPath(script)]);
   }
+}
+
+// Compilers free tens of megabytes at the start, of which glibc would keep half. It reads the variable when a program starts:
+// this holds for the one that is run again on the right runtime, and for all child processes.
+function returnFreedMemory() {
+  process.env.MALLOC_TRIM_THRESHOLD_ ??= KEPT_BYTES;
 }
 
 function chooseForm(main) {
