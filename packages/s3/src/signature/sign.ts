@@ -9,13 +9,11 @@ import {
   parseQuery,
 } from "./canonical-request.ts";
 import { signChunk, signTrailer } from "./chunk-signature.ts";
-import {
-  deriveSigningKey,
-  formatScope,
-  type SigningKey,
-  type SigningScope,
-} from "./signing-key.ts";
+import { formatScope, type SigningKey, SigningKeyCache, type SigningScope } from "./signing-key.ts";
 import { formatBasicTime } from "./timestamp.ts";
+
+/** Keys of the day of the credentials that this process signs with. */
+const KEYS = new SigningKeyCache(100);
 
 /** The credentials of a signature. */
 export interface SigningIdentity {
@@ -86,7 +84,7 @@ export function signRequest(identity: SigningIdentity, request: UnsignedRequest)
     signedHeaders,
     payloadHash: request.payloadHash,
   });
-  const key = deriveSigningKey(identity.secret, scope);
+  const key = findKey(identity, scope);
   const signature = key.sign(buildStringToSign(timestamp, formatScope(scope), canonical));
   headers["authorization"] =
     `AWS4-HMAC-SHA256 Credential=${identity.accessKey}/${formatScope(scope)},SignedHeaders=${signedHeaders.join(";")},Signature=${signature}`;
@@ -123,7 +121,7 @@ export function presignTarget(
     signedHeaders,
     payloadHash: request.payloadHash ?? "UNSIGNED-PAYLOAD",
   });
-  const key = deriveSigningKey(identity.secret, scope);
+  const key = findKey(identity, scope);
   const signature = key.sign(buildStringToSign(timestamp, formatScope(scope), canonical));
   return `${path}?${whole}&X-Amz-Signature=${signature}`;
 }
@@ -179,8 +177,12 @@ export function signPolicy(
     "x-amz-algorithm": "AWS4-HMAC-SHA256",
     "x-amz-credential": `${identity.accessKey}/${formatScope(scope)}`,
     "x-amz-date": timestamp,
-    "x-amz-signature": deriveSigningKey(identity.secret, scope).sign(encoded),
+    "x-amz-signature": findKey(identity, scope).sign(encoded),
   };
+}
+
+function findKey({ accessKey, secret }: SigningIdentity, scope: SigningScope): SigningKey {
+  return KEYS.get(`${accessKey}/${formatScope(scope)}`, accessKey, secret, scope);
 }
 
 function splitTarget(target: string): { path: string; query: string } {

@@ -98,7 +98,11 @@ export class Replicator implements ObjectReplication {
   /** Lets the tasks run. */
   start(): void {
     const { tasks } = this.#options.store;
-    tasks.handle("replicate", (task, signal) => this.#run(task, signal), this.lanes);
+    tasks.handle(
+      "replicate",
+      (task, signal, freePlace) => this.#run(task, signal, freePlace),
+      this.lanes,
+    );
   }
 
   async stop(): Promise<void> {
@@ -171,7 +175,7 @@ export class Replicator implements ObjectReplication {
     return states;
   }
 
-  async #run(task: Task, signal: AbortSignal): Promise<void> {
+  async #run(task: Task, signal: AbortSignal, freePlace: () => void): Promise<void> {
     const found = this.#findRule(task);
     if (found === undefined) {
       await this.#drop(task);
@@ -182,6 +186,8 @@ export class Replicator implements ObjectReplication {
     const end = { task: { id: task.id, seq: task.seq }, bucket: found.bucket, key };
     const { store } = this.#options;
     const outcome = await this.#attempt(task, found, key, lane, signal);
+    // The destination does not wait for the disk of this store.
+    freePlace();
     await store.replication.finish({
       ...end,
       version: task.version,

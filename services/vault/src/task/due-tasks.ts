@@ -58,14 +58,17 @@ export function findDueTasks(
     .all(kind, bucket, rule, nowMs, tasksMax) as unknown as Task[];
 }
 
-/** The first waiting task of a rule about the key of a task, by the order of the changes. */
+/**
+ * The first waiting task of a rule about the key of a task, by the order of the changes. The sign keeps the index of all waiting
+ * tasks of the rule from being used in place of that of the key.
+ */
 export function findFirstTask(
   index: IndexConnection,
   { kind, rule, bucket, key }: Task,
 ): Task | undefined {
   return index
     .sql(
-      `select ${COLUMNS} from tasks where kind = ? and rule = ? and bucket = ? and key = ? and state = 'waiting' ` +
+      `select ${COLUMNS} from tasks where kind = ? and rule = ? and bucket = ? and key = ? and +state = 'waiting' ` +
         "order by seq limit 1",
     )
     .get(kind, rule, bucket, key) as unknown as Task | undefined;

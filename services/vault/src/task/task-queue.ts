@@ -34,13 +34,18 @@ const ORDER_MS_MAX = 600_000;
 const STRICT_KINDS: ReadonlySet<TaskKind> = new Set(["replicate"]);
 /** Rules that are looked at in one go; the next look continues behind them. */
 const RULES_AT_ONCE = 256;
-/** Of tasks that only become due later. */
+/** Of tasks that only become due later, and of those whose end is being committed. */
 const DELAYED_LANE = "\0";
+/** A lane is filled again when this share of its places is free. */
+const FREE_SHARE = 1 / 4;
 const BACKOFF_MS_MIN = 1_000;
 const BACKOFF_MS_MAX = 3_600_000;
 
-/** Work of a task. Its effect and the end of the task are one commit, or may happen twice. An error plans another attempt. */
-export type TaskHandler = (task: Task, signal: AbortSignal) => Promise<void>;
+/**
+ * Work of a task. Its effect and the end of the task are one commit, or may happen twice. An error plans another attempt.
+ * `freePlace` gives the place in the lane to another task while the end is being committed.
+ */
+export type TaskHandler = (task: Task, signal: AbortSignal, freePlace: () => void) => Promise<void>;
 
 /** Lanes of a kind: rules that share one take its places in turns, and a lane that stands still holds up no other. */
 export interface TaskLanes {
@@ -71,7 +76,7 @@ export interface TaskAttempts {
 
 interface Running {
   readonly task: Task;
-  readonly lane: string;
+  lane: string;
   readonly ended: Promise<void>;
 }
 
@@ -217,7 +222,7 @@ export class TaskQueue {
     const { index } = this.#options;
     const places = Math.min(free, countPlaces(state, lane));
     const tasks: Task[] = [];
-    const due = findDueTasks(index, kind, rule, nowMs, free + state.running.size);
+    const due = findDueTasks(index, kind, rule, nowMs, places + state.running.size);
     if (!ORDERED_KINDS.has(kind))
       return due.filter(({ id }) => !state.running.has(id)).slice(0, places);
     const firsts = new Map<string, Task | undefined>();
@@ -254,7 +259,13 @@ export class TaskQueue {
   }
 
   #start(task: Task, state: KindState, lane: string): void {
-    this.#occupy(task, state, lane, this.#run(task, state));
+    const freePlace = (): void => {
+      const running = state.running.get(task.id);
+      if (running === undefined || running.lane !== lane) return;
+      running.lane = DELAYED_LANE;
+      if (hasRoom(task.kind, state, lane)) this.#wake();
+    };
+    this.#occupy(task, state, lane, this.#run(task, state, freePlace));
   }
 
   #occupy(task: Task, state: KindState, lane: string, work: Promise<unknown>): void {
@@ -263,16 +274,20 @@ export class TaskQueue {
       .then(() => {
         state.running.delete(task.id);
         // The next ones do not wait for the timer.
-        if (isHalfFree(task.kind, state, lane)) this.#wake();
+        if (hasRoom(task.kind, state, lane)) this.#wake();
       });
     state.running.set(task.id, { task, lane, ended });
   }
 
-  async #run(task: Task, { handler, attempts: count }: KindState): Promise<void> {
+  async #run(
+    task: Task,
+    { handler, attempts: count }: KindState,
+    freePlace: () => void,
+  ): Promise<void> {
     const { writer, now, log } = this.#options;
     const { signal } = this.#stopping;
     try {
-      await handler(task, signal);
+      await handler(task, signal, freePlace);
       count.ended += 1;
     } catch (error) {
       if (signal.aborted) return;
@@ -305,10 +320,11 @@ function countInLane({ running }: KindState, lane: string): number {
   return count;
 }
 
-function isHalfFree(kind: TaskKind, state: KindState, lane: string): boolean {
+// So many that the next ones are read together.
+function hasRoom(kind: TaskKind, state: KindState, lane: string): boolean {
   if (lane === DELAYED_LANE) return true;
   if (state.lanes === undefined) return state.running.size <= IN_FLIGHT_MAX[kind] / 2;
-  return countInLane(state, lane) <= state.lanes.countPlaces(lane) / 2;
+  return countInLane(state, lane) <= state.lanes.countPlaces(lane) * (1 - FREE_SHARE);
 }
 
 function countPlaces(state: KindState, lane: string): number {
