@@ -28,6 +28,8 @@ export type Fault =
 export interface LyingS3Options {
   /** Keeps checksums of whole objects and returns them on HEAD; true by default. */
   hasChecksums?: boolean;
+  /** Port of loopback. */
+  port?: number;
   /** Decides about each request, before it has an effect. */
   judge?: (request: SeenRequest) => Fault | undefined | Promise<Fault | undefined>;
 }
@@ -56,10 +58,11 @@ export class LyingS3 implements AsyncDisposable {
     this.judge = judge ?? (() => undefined);
   }
 
-  /** Listens on a free port of loopback. */
+  /** Listens on loopback, at a free port unless one is given. */
   static async start(options: LyingS3Options = {}): Promise<LyingS3> {
     const store = new LyingS3(options);
-    await new Promise<void>((resolve) => store.#server.listen(0, "127.0.0.1", resolve));
+    const { port = 0 } = options;
+    await new Promise<void>((resolve) => store.#server.listen(port, "127.0.0.1", resolve));
     return store;
   }
 

@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { makeFolder } from "../store/fixture.ts";
+import { CALLS, chooseEnd, findReady, isStraceMissing, makeRandom } from "./crash-run.ts";
 import { judge, parseHistory, type HistoryLine } from "./history.ts";
 import {
   buildCrashState,
@@ -17,7 +18,6 @@ import {
 import { nameDrives, openTestStore, replaceDrive, waitUntilWhole } from "./stores.ts";
 
 const wanted = process.env["VAULT_CRASH_STATES"];
-const calls = "openat,close,write,pwrite64,pwritev,ftruncate,fsync,fdatasync,rename,unlink";
 
 const onOneDrive = Number(wanted ?? 16);
 test(`a power cut at any of ${onOneDrive} moments: acknowledged writes are complete, others are complete or absent`, async (context) => {
@@ -147,7 +147,7 @@ function record(folder: string, drives: number, seed: number, operations: number
   const root = join(folder, "recorded");
   const trace = join(folder, "trace");
   const before = prepare(root, drives);
-  const strace = ["strace", "-f", "-xx", "-s", "4000000", "-e", `trace=${calls}`, "-o", trace];
+  const strace = ["strace", "-f", "-xx", "-s", "4000000", "-e", `trace=${CALLS}`, "-o", trace];
   runWorkload(strace, root, drives, seed, operations);
   const effects = parseRecording(readFileSync(trace, "latin1"), root, before);
   assert.ok(effects.filter(({ type }) => type === "sync").length > 20);
@@ -178,28 +178,4 @@ function runWorkload(
 function prepare(root: string, drives: number): Effect[] {
   for (const drive of nameDrives(root, drives)) mkdirSync(drive, { recursive: true });
   return recordFiles(root);
-}
-
-function findReady(effects: readonly Effect[]): number {
-  return effects.findIndex(({ type }) => type === "said");
-}
-
-function chooseEnd(effects: readonly Effect[], random: () => number): number {
-  const ready = findReady(effects);
-  return ready + 1 + Math.floor(random() * (effects.length - ready - 1));
-}
-
-function makeRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
-
-function isStraceMissing(context: TestContext): boolean {
-  if (spawnSync("strace", ["-V"], { stdio: "ignore" }).status === 0) return false;
-  if (process.env["PLATFORM_TEST_PEERS"] === "required") throw new Error("strace is missing");
-  context.skip("needs the Debian package strace");
-  return true;
 }
