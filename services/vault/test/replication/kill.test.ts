@@ -1,6 +1,9 @@
 // kill -9 of the source at each request to the destination, and a destination that dies at each: afterwards every acknowledged
 // version is there once, byte-equal. VAULT_REPLICATION_KILLS=all adds 50 kills at random moments under load.
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, request as sendHttp } from "node:http";
+import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LyingS3 } from "@platform/testing/lying-s3";
@@ -121,5 +124,102 @@ test("a destination that dies at each step of an object of parts gets it whole, 
     });
     await settle(near, "steps");
     assert.equal(other.objects.get(`steps/${step}`)?.bytes.toString(), `step ${step}`);
+  }
+});
+
+/** A proxy of a store that calls `judge` before and after each request. */
+async function startProxy(
+  target: string,
+  judge: (isBefore: boolean) => Promise<void>,
+): Promise<{ url: string } & AsyncDisposable> {
+  const server = createServer((request, answer) => {
+    void (async () => {
+      await judge(true);
+      const { method, url, headers } = request;
+      const passed = sendHttp(`${target}${url}`, { method, headers });
+      request.pipe(passed);
+      const [reply] = (await once(passed, "response")) as [IncomingMessage];
+      const body: Buffer[] = [];
+      for await (const chunk of reply) body.push(chunk as Buffer);
+      await judge(false);
+      answer.writeHead(reply.statusCode!, reply.headers).end(Buffer.concat(body));
+    })().catch(() => answer.destroy());
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+type Change = (key: string) => Promise<unknown>;
+
+/** Changes of a version that is there, or of none, and the requests to the destination that are their steps. */
+const CHANGES: readonly (readonly [name: string, steps: readonly number[], change: Change])[] = [
+  ["an object", [1, 2], (key) => stores.near.s3.must("PUT", `/each/${key}`, { body: "new" })],
+  ["an object of parts", [2, 1, 3, 4], putInParts],
+  ["a delete marker", [1, 2], (key) => stores.near.s3.must("DELETE", `/each/${key}`)],
+  [
+    "tags and a legal hold",
+    [2, 1],
+    async (key) => {
+      await stores.near.s3.must("PUT", `/each/${key}?tagging`, {
+        body: "<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>",
+      });
+      await stores.near.s3.must("PUT", `/each/${key}?legal-hold`, {
+        body: "<LegalHold><Status>ON</Status></LegalHold>",
+      });
+    },
+  ],
+];
+
+async function putInParts(key: string): Promise<void> {
+  const { s3 } = stores.near;
+  const { text } = await s3.must("POST", `/each/${key}?uploads`);
+  const id = /<UploadId>(.*?)</.exec(text)![1]!;
+  const put = await s3.must("PUT", `/each/${key}?uploadId=${id}&partNumber=1`, { body: key });
+  const part = `<Part><PartNumber>1</PartNumber><ETag>${String(put.headers["etag"])}</ETag></Part>`;
+  const body = `<CompleteMultipartUpload>${part}</CompleteMultipartUpload>`;
+  await s3.must("POST", `/each/${key}?uploadId=${id}`, { body });
+}
+
+test("kill -9 at each request about any change loses nothing, and makes nothing twice", async () => {
+  const { near, far } = stores;
+  let onRequest = async (_isBefore: boolean): Promise<void> => undefined;
+  await using proxy = await startProxy(far.vault.url, (isBefore) => onRequest(isBefore));
+  await addRemote(near, "proxied", proxy.url);
+  for (const store of [near, far]) await makeBucket(store, "each", true);
+  await replicate(near, "each", "proxied");
+  for (const [name, steps, change] of CHANGES) {
+    for (const step of isLong ? steps : steps.slice(0, 1)) {
+      for (const isBefore of isLong ? [true, false] : [false]) {
+        const key = `${name}-${step}-${isBefore}`.replaceAll(" ", "-");
+        await near.s3.must("PUT", `/each/${key}`, { body: "first" });
+        await settle(near, "each");
+        let count = 0;
+        let killing: Promise<void> | undefined;
+        onRequest = async (isNow) => {
+          if (isNow) count += 1;
+          if (count !== step || isNow !== isBefore || killing !== undefined) return;
+          killing = near.vault.kill();
+          await killing;
+        };
+        await change(key).catch(() => undefined);
+        await waitFor(() => killing !== undefined, "the request", 2_000).catch(() => undefined);
+        await (killing ?? near.vault.kill());
+        onRequest = async () => undefined;
+        await near.vault.start();
+        await settle(near, "each");
+        await requireSame(near, far, "each");
+        const [one, other] = await Promise.all(
+          [near, far].map(({ s3 }) => s3.send("HEAD", `/each/${key}`)),
+        );
+        for (const field of ["etag", "x-amz-tagging-count", "x-amz-object-lock-legal-hold"])
+          assert.equal(other!.headers[field], one!.headers[field], `${key}: ${field}`);
+      }
+    }
   }
 });
