@@ -511,30 +511,33 @@ test("user, bucket and app list show what there is", async () => {
   assert.ok(!listed.some(({ name }) => name === "platform-cli"), "applications only");
 });
 
-test("remotes, federation, replication and a sweep of storage are shown, and tried", async () => {
+function connectStorage() {
   const credentials = parseEnv(readFileSync(join(data, "credentials.env"), "utf8"));
+  const accessKey = credentials["STORE_ACCESS_KEY_ID"]!;
+  const secret = credentials["STORE_SECRET_ACCESS_KEY"]!;
+  const region = "us-east-1";
+  const { url, listeners } = find(started, "vault");
+  const { port } = listeners.find(({ name }) => name === "admin")!;
   const client = new S3Client({
-    endpoint: find(started, "vault").url,
-    region: "us-east-1",
+    endpoint: url,
+    region,
     forcePathStyle: true,
-    credentials: {
-      accessKeyId: credentials["STORE_ACCESS_KEY_ID"]!,
-      secretAccessKey: credentials["STORE_SECRET_ACCESS_KEY"]!,
-    },
+    credentials: { accessKeyId: accessKey, secretAccessKey: secret },
   });
-  const sign = createUrlSigner({
-    accessKey: credentials["STORE_ACCESS_KEY_ID"]!,
-    secret: credentials["STORE_SECRET_ACCESS_KEY"]!,
-    region: "us-east-1",
-  });
+  const sign = createUrlSigner({ accessKey, secret, region });
   const register = async (path: string, document: object): Promise<void> => {
-    const { port } = find(started, "vault").listeners.find(({ name }) => name === "admin")!;
-    const url = new URL(path, `http://127.0.0.1:${port}`);
+    const place = new URL(path, `http://127.0.0.1:${port}`);
     const body = JSON.stringify(document);
-    const headers = { "content-type": "application/json", ...sign("POST", url, body) };
-    const answer = await fetch(url, { method: "POST", headers, body });
+    const headers = { "content-type": "application/json", ...sign("POST", place, body) };
+    const answer = await fetch(place, { method: "POST", headers, body });
     assert.equal(answer.status, 201, await answer.text());
   };
+  return { client, register };
+}
+
+test("remotes and rules of federation are listed, and a remote is tried", async () => {
+  const { client, register } = connectStorage();
+  client.destroy();
   const endpoint = "http://192.0.2.1:9";
   await register("/admin/remotes", { name: "away", endpoint, access_key: "a", secret_key: "b" });
   await register("/admin/federation", { prefix: "away-", remote: "away" });
@@ -546,17 +549,18 @@ test("remotes, federation, replication and a sweep of storage are shown, and tri
   assert.match((await platform("remote", "check", "nobody")).err, /nobody does not exist/);
   const federation = await platform("federation", "list", "--json");
   assert.equal((JSON.parse(federation.out) as { prefix: string }).prefix, "away-");
+});
 
+test("the replication of a bucket is shown; a bucket without a cold tier is not swept", async () => {
+  const { client } = connectStorage();
   for (const Bucket of ["letters", "letters-copy"]) {
     await client.send(new CreateBucketCommand({ Bucket }));
     const VersioningConfiguration = { Status: "Enabled" } as const;
     await client.send(new PutBucketVersioningCommand({ Bucket, VersioningConfiguration }));
   }
   const none = await platform("replication", "show", "letters");
-  assert.deepEqual(
-    [none.code, none.err.includes("the bucket letters does not exist, or has no replication")],
-    [1, true],
-  );
+  assert.equal(none.code, 1);
+  assert.match(none.err, /the bucket letters does not exist, or has no replication/);
   const rule = {
     ID: "all",
     Priority: 1,
@@ -565,11 +569,9 @@ test("remotes, federation, replication and a sweep of storage are shown, and tri
     DeleteMarkerReplication: { Status: "Enabled" },
     Destination: { Bucket: "arn:aws:s3:::letters-copy" },
   } as const;
+  const ReplicationConfiguration = { Role: "", Rules: [rule] };
   await client.send(
-    new PutBucketReplicationCommand({
-      Bucket: "letters",
-      ReplicationConfiguration: { Role: "", Rules: [rule] },
-    }),
+    new PutBucketReplicationCommand({ Bucket: "letters", ReplicationConfiguration }),
   );
   await client.send(new PutObjectCommand({ Bucket: "letters", Key: "k", Body: "dear" }));
   await waitFor(async () => {
