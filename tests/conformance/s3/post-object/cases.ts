@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { assertEmpty, assertError, casesOf, digest, md5, type Scene } from "../case.ts";
+import { assertKey, BUCKET_KEY, changeKey, CONTEXT, createKey, KEY_ID, SSE } from "../named-key.ts";
 import { signPolicy, type Credentials } from "../signature.ts";
 
 const BOUNDARY = "----boundary7MA4YWxk";
@@ -495,6 +496,83 @@ export const cases = casesOf(
       });
       assert.equal(headers["x-amz-server-side-encryption"], "AES256");
       assert.equal(headers["x-amz-checksum-sha256"], sum);
+    },
+  ],
+  [
+    "encrypts with the named key of its fields, in the forms that the policy allows",
+    async (scene) => {
+      const key = await createKey(scene);
+      const other = await createKey(scene);
+      const context = Buffer.from('{"a":"b"}').toString("base64");
+      const conditions = [
+        ANY_KEY,
+        { [SSE]: "aws:kms" },
+        ["starts-with", `$${KEY_ID}`, key.arn.slice(0, -3)],
+        ["starts-with", `$${CONTEXT}`, ""],
+        { [BUCKET_KEY]: "true" },
+      ];
+      const fields = {
+        [SSE]: "aws:kms",
+        [KEY_ID]: key.arn,
+        [CONTEXT]: context,
+        [BUCKET_KEY]: "true",
+      };
+      const answer = await post(scene, { fields, conditions });
+      assertEmpty(answer, 204);
+      assertKey(answer, key);
+      assert.equal(answer.headers[CONTEXT], context);
+      const head = await scene.ask("HEAD", "/key");
+      assertKey(head, key);
+      assert.equal(head.headers[BUCKET_KEY], "true");
+      for (const refused of [
+        { [KEY_ID]: other.arn },
+        { [SSE]: "AES256" },
+        { [BUCKET_KEY]: "false" },
+      ])
+        assertError(
+          await post(scene, { fields: { ...fields, ...refused }, conditions }),
+          403,
+          "AccessDenied",
+        );
+      const [, , ...narrow] = conditions;
+      assertError(await post(scene, { fields, conditions: narrow }), 403, "AccessDenied");
+    },
+  ],
+  [
+    "has the errors of a PUT for named keys: unknown, disabled, or denied to the signer",
+    async (scene) => {
+      const key = await createKey(scene);
+      const ask = (id: string, as?: Credentials) =>
+        post(scene, {
+          fields: { [SSE]: "aws:kms", [KEY_ID]: id },
+          conditions: [ANY_KEY, { [SSE]: "aws:kms" }, { [KEY_ID]: id }],
+          ...(as === undefined ? {} : { as }),
+        });
+      assertError(await ask("alias/nobody"), 400, "KMS.NotFoundException");
+      await changeKey(scene, key, "disable");
+      assertError(await ask(key.id), 400, "KMS.DisabledException");
+      await changeKey(scene, key, "enable");
+      const user = await scene.createUser(
+        { Effect: "Allow", Action: "s3:PutObject", Resource: `arn:aws:s3:::${scene.bucket}/*` },
+        { Effect: "Deny", Action: "kms:GenerateDataKey", Resource: key.arn },
+      );
+      assertError(await ask(key.id, user), 403, "AccessDenied");
+      assert.equal((await scene.ask("GET", "/key")).status, 404);
+    },
+  ],
+  [
+    "InvalidArgument for a named key in a form with a signature of version 2",
+    async (scene) => {
+      const { accessKey, secretKey } = scene.client.root;
+      const expiration = new Date(Date.now() + HOUR_MS).toISOString();
+      const conditions = [{ bucket: scene.bucket }, ANY_KEY, { [SSE]: "aws:kms" }];
+      const policy = Buffer.from(JSON.stringify({ expiration, conditions })).toString("base64");
+      const signature = createHmac("sha1", secretKey).update(policy).digest("base64");
+      const answer = await post(scene, {
+        fields: { [SSE]: "aws:kms", AWSAccessKeyId: accessKey, policy, signature },
+      });
+      assertError(answer, 400, "InvalidArgument");
+      assert.equal((await scene.ask("GET", "/key")).status, 404);
     },
   ],
   [
