@@ -242,17 +242,16 @@ export class Replicator implements ObjectReplication {
     } catch (error) {
       if (signal.aborted) throw error;
       if (error instanceof StoreError && GONE.has(error.code)) return { kind: "dropped" };
-      if (!(error instanceof ReplicationFault)) throw error;
-      if (error.isOutage) lane.fail();
-      else lane.settle();
-      if (error.isTransient) throw error;
+      if (error instanceof ReplicationFault) {
+        if (error.isOutage) lane.fail();
+        else lane.settle();
+        if (error.isTransient) throw error;
+      } else if (!isKeyRefusal(error)) throw error;
+      const reason = error instanceof Error ? error.message : String(error);
       lane.counts.failed += 1;
-      log.warn("a version cannot be replicated", {
-        bucket: found.bucket,
-        rule: found.rule.id,
-        reason: error.message,
-      });
-      return { kind: "failed", reason: error.message };
+      const { bucket, rule } = found;
+      log.warn("a version cannot be replicated", { bucket, rule: rule.id, reason });
+      return { kind: "failed", reason };
     }
   }
 
@@ -382,4 +381,9 @@ export class Replicator implements ObjectReplication {
     this.#lanes.set(name, lane);
     return lane;
   }
+}
+
+// The key of an object is disabled, or about to be deleted: that holds up no later version of its name.
+function isKeyRefusal(error: unknown): boolean {
+  return error instanceof StoreError && error.code.startsWith("KMS.");
 }

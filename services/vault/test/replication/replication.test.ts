@@ -197,6 +197,34 @@ test("objects with named keys follow only where the rule says so, encrypted ther
   assert.match(String(copy.headers[`${KMS}-aws-kms-key-id`]), new RegExp(`${other.id}$`));
 });
 
+test("a version under a disabled key is FAILED with the reason, and holds up no later one", async () => {
+  const { near, far } = stores;
+  const path = "/admin/encryption-keys";
+  const { id } = await readJson<{ id: string }>(
+    callJson(near, "POST", path, { name: "shut" }),
+    201,
+  );
+  for (const store of [near, far]) await makeBucket(store, "shut");
+  // Without a rule nothing is sent before the key is disabled.
+  const { headers } = await near.s3.must("PUT", "/shut/k", {
+    body: "first",
+    headers: { [KMS]: "aws:kms", [`${KMS}-aws-kms-key-id`]: id },
+  });
+  await readJson(callJson(near, "POST", `${path}/shut/disable`));
+  await replicate(near, "shut", "far", WITH_KEYS);
+  await near.s3.must("POST", "/shut/k?replicate");
+  await near.s3.must("PUT", "/shut/k", { body: "second" });
+  await settle(near, "shut");
+  const [state] = await readStates(near, "shut");
+  assert.deepEqual([state!.failed, state!.failures[0]?.reason.includes("is disabled")], [1, true]);
+  assert.equal((await far.s3.must("GET", "/shut/k")).text, "second");
+  await readJson(callJson(near, "POST", `${path}/shut/enable`));
+  const version = String(headers["x-amz-version-id"]);
+  await near.s3.must("POST", `/shut/k?replicate&versionId=${version}`);
+  await settle(near, "shut");
+  assert.equal((await far.s3.must("GET", `/shut/k?versionId=${version}`)).text, "first");
+});
+
 test("the sender of a rule needs the right to read what it sends", async () => {
   const { near } = stores;
   for (const name of ["guarded", "guarded-copy"]) await makeBucket(near, name);
