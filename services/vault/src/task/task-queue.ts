@@ -32,6 +32,8 @@ const ORDERED_KINDS: ReadonlySet<TaskKind> = new Set(["trigger", "replicate"]);
 const ORDER_MS_MAX = 600_000;
 /** Kinds whose tasks wait for earlier ones of their key however long these are tried. */
 const STRICT_KINDS: ReadonlySet<TaskKind> = new Set(["replicate"]);
+/** Rows of a rule that are read if the first ones are not enough. */
+const DUE_ROWS_MAX = 1_000;
 /** Rules that are looked at in one go; the next look continues behind them. */
 const RULES_AT_ONCE = 256;
 /** Of tasks that only become due later, and of those whose end is being committed. */
@@ -221,16 +223,33 @@ export class TaskQueue {
   ): Task[] {
     const { index } = this.#options;
     const places = Math.min(free, countPlaces(state, lane));
-    const tasks: Task[] = [];
-    const due = findDueTasks(index, kind, rule, nowMs, places + state.running.size);
+    let tasks: Task[] = [];
+    // Those that run are among the first ones. Many changes of one key must not hide other keys behind them.
+    const few = places + state.running.size;
+    for (const rows of [few, few + DUE_ROWS_MAX]) {
+      const due = findDueTasks(index, kind, rule, nowMs, rows);
+      tasks = this.#chooseDue(due, kind, state, places, nowMs);
+      if (tasks.length >= places || due.length < rows) break;
+    }
+    return tasks;
+  }
+
+  #chooseDue(
+    due: readonly Task[],
+    kind: TaskKind,
+    state: KindState,
+    places: number,
+    nowMs: number,
+  ): Task[] {
     if (!ORDERED_KINDS.has(kind))
       return due.filter(({ id }) => !state.running.has(id)).slice(0, places);
+    const tasks: Task[] = [];
     const firsts = new Map<string, Task | undefined>();
     for (const task of due) {
       if (tasks.length >= places) break;
       if (state.running.has(task.id)) continue;
       const name = Buffer.from(task.key).toString("latin1");
-      if (!firsts.has(name)) firsts.set(name, findFirstTask(index, task));
+      if (!firsts.has(name)) firsts.set(name, findFirstTask(this.#options.index, task));
       const next = this.#chooseInOrder(task, firsts.get(name), state, nowMs);
       if (next !== undefined && !tasks.some(({ id }) => id === next.id)) tasks.push(next);
     }

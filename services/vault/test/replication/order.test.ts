@@ -205,3 +205,43 @@ test("events report once that a version waits for too long, and that its rule is
     ["again", "early", "young"].map((key) => `NotTracked ${key}`),
   );
 });
+
+test("many changes of one key do not hide other keys, and keep their order", async (context) => {
+  const clock = createManualClock(1_000_000);
+  const store = await makeVersioned(context, clock);
+  await store.buckets.setSetting("bbb", "replication", REPLICATION);
+  const hot: string[] = [];
+  for (let n = 0; n < 40; n += 1) {
+    const { versionId } = await put(store, "hot", "x", { bucket: "bbb" });
+    hot.push(versionId);
+  }
+  await put(store, "other", "x", { bucket: "bbb" });
+  const seen: string[] = [];
+  let isOtherSent = false;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  store.tasks.handle(
+    "replicate",
+    async ({ id, seq, key: bytes, version, rule }, _signal, freePlace) => {
+      const key = Buffer.from(bytes).toString();
+      if (key === "hot") {
+        await promise;
+        seen.push(version);
+      } else isOtherSent = true;
+      freePlace();
+      const task = { id, seq };
+      const outcome = { kind: "dropped" } as const;
+      await store.replication.finish({ task, bucket: "bbb", key, version, rule, outcome });
+    },
+    { find: () => "", countPlaces: () => 4 },
+  );
+  try {
+    await waitFor(
+      () => isOtherSent,
+      "the other key, while the first version of the hot one is sent",
+    );
+  } finally {
+    resolve();
+  }
+  await waitFor(async () => (await store.tasks.count()).length === 0, "the end of the tasks");
+  assert.deepEqual(seen, hot);
+});
