@@ -5,14 +5,17 @@ import type { RoleSessions } from "../access/role-sessions.ts";
 import type { Storage } from "./storage.ts";
 
 const REFRESH_EVERY_MS = 60_000;
+/** Interval of attempts to seal secrets again: each copies the index, where a copy is kept. */
+const SEAL_AGAIN_MS = 600_000;
 
 /** Follows the keys, and reads those of the secret service again in intervals. */
 export function followKeys(
-  { log, lifecycle, health }: Service,
+  { log, clock, lifecycle, health }: Service,
   storage: Storage,
   sessions: RoleSessions,
 ): void {
   const { ring, secrets, store } = storage;
+  let triedMs = clock.monotonicMs();
   const renew = async (): Promise<void> => {
     await sealAgain(storage, sessions);
     // A round that was running has begun before the change.
@@ -25,7 +28,9 @@ export function followKeys(
   const refresh = async (): Promise<void> => {
     await ring.refresh();
     // A change that was interrupted, or delayed by a snapshot.
-    if (ring.hasFormerBoxes) await sealAgain(storage, sessions);
+    if (!ring.hasFormerBoxes || clock.monotonicMs() - triedMs < SEAL_AGAIN_MS) return;
+    triedMs = clock.monotonicMs();
+    await sealAgain(storage, sessions);
   };
   ring.rotation.onRotated = () => void renew().catch(note);
   const timer = every(REFRESH_EVERY_MS, refresh, note);
