@@ -8,16 +8,29 @@ export interface Landing {
   text: string;
 }
 
+/** Sends a request as `fetch` does. */
+export type BrowserFetch = (
+  url: URL,
+  init: {
+    method: string;
+    redirect: "manual";
+    headers: Record<string, string>;
+    body?: URLSearchParams;
+  },
+) => Promise<Response>;
+
 const REDIRECTS_MAX = 15;
 
 /** One browser profile. */
 export class Browser {
   readonly #cookies = new CookieJar();
   readonly #node: string | undefined;
+  readonly #fetch: BrowserFetch;
 
-  /** `node` is used instead of the host in URLs: the same site on another node. */
-  constructor(node?: string) {
+  /** `node` is used instead of the host in URLs: the same site on another node; `send` instead of `fetch`. */
+  constructor(node?: string, send: BrowserFetch = fetch) {
     this.#node = node;
+    this.#fetch = send;
   }
 
   /** Opens the URL and follows redirects to a page or to a URL that satisfies `isDone`. */
@@ -79,7 +92,7 @@ export class Browser {
   ): Promise<Response> {
     const cookie = this.#cookies.format(url);
     const target = this.#node === undefined ? url : new URL(url.pathname + url.search, this.#node);
-    const response = await fetch(target, {
+    const response = await this.#fetch(target, {
       method,
       redirect: "manual",
       headers: { accept: "text/html", ...(cookie === "" ? {} : { cookie }), ...headers },

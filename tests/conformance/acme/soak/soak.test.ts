@@ -138,7 +138,7 @@ async function run(stage: Stage, empty: Outages) {
     watch(),
   ]);
   const ended = gate.ended.then(({ stderr }) => assert.fail(`it ended: ${stderr}`));
-  const lasts = sleep(SECONDS * 1_000);
+  const lasts = sleep(SECONDS * 1_000, undefined, { signal: over }).catch(() => undefined);
   await Promise.race([lasts, faults, ended]).finally(() => end.abort());
   await Promise.race([Promise.all([faults, ...clients]), ended]);
   return { counts, samples, serials, tally: load.tally };
