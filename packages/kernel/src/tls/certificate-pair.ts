@@ -45,12 +45,23 @@ export function checkPair(
   if (!certificate.checkPrivateKey(parseKey(key, files.key))) {
     throw new Error(`the key in ${files.key} does not belong to the certificate in ${files.cert}`);
   }
+  checkUsable({ cert, key }, files.cert);
+  return certificate;
+}
+
+/**
+ * Throws an Error if TLS does not accept a chain with its key, which may parse nevertheless: a key that is too short, or a
+ * damaged certificate within the chain. `subject` begins its text, which has no part of the key.
+ */
+export function checkUsable(
+  { cert, key }: { cert: string | Buffer; key: string | Buffer },
+  subject: string,
+): void {
   try {
     createSecureContext({ cert, key });
   } catch (cause) {
-    throw new Error(`${files.cert} cannot be used: ${describe(cause)}`, { cause });
+    throw new Error(`${subject} cannot be used: ${describe(cause)}`, { cause });
   }
-  return certificate;
 }
 
 /** Throws if a file is too large for PEM. */

@@ -3,6 +3,7 @@ export { type AlternativeName, listAlternativeNames, listDnsNames } from "./alte
 export {
   type CertificateFiles,
   type CertificatePair,
+  checkUsable,
   pickCertificateFiles,
   readCertificatePair,
 } from "./certificate-pair.ts";

@@ -7,6 +7,7 @@ import { readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "@platform/kernel/log";
 import { replaceFile } from "@platform/kernel/files";
+import { checkUsable } from "@platform/kernel/tls";
 import { z } from "zod";
 import { makeFolder } from "../access/durable-file.ts";
 import { createEphemeralState, createStateFile, type StateFile } from "../access/state-file.ts";
@@ -123,6 +124,7 @@ export class AcmeFiles {
       if (!new X509Certificate(certPem).checkPrivateKey(createPrivateKey(keyPem))) {
         throw new Error(`${path} has the key of another certificate`);
       }
+      checkUsable({ cert: certPem, key: keyPem }, path);
       return stored;
     } catch (error) {
       const { log, readNowMs, isEphemeral } = this.#options;

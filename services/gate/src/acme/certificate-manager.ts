@@ -2,6 +2,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
+import { checkUsable } from "@platform/kernel/tls";
 import type { Collector, ScalarSample } from "@platform/kernel/metrics";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
 import type { TlsContextSpec } from "../shared-state/index.ts";
@@ -220,7 +221,7 @@ export class CertificateManager implements Collector {
     const { name, certPem, keyPem } = certificate;
     const held = this.#stored.get(name);
     if (held !== undefined && readLife(held.certPem).startMs >= readLife(certPem).startMs) return;
-    if (!new X509Certificate(certPem).checkPrivateKey(createPrivateKey(keyPem))) return;
+    if (!isUsable(certPem, keyPem)) return;
     await this.#options.lock();
     await this.#options.files.checkWritable();
     await this.#options.files.writeCertificate(certificate);
@@ -482,6 +483,16 @@ export class CertificateManager implements Collector {
     this.#account = { ...this.#account!, url };
     await files.writeAccount(this.#account);
     log.info("account registered", { directory: settings.directoryUrl });
+  }
+}
+
+function isUsable(certPem: string, keyPem: string): boolean {
+  try {
+    checkUsable({ cert: certPem, key: keyPem }, "");
+    return new X509Certificate(certPem).checkPrivateKey(createPrivateKey(keyPem));
+  } catch {
+    // The gateway that has ordered it reports that.
+    return false;
   }
 }
 

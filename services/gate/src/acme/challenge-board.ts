@@ -45,28 +45,42 @@ export class ChallengeBoard {
         certificates[name] = createChallengeCertificate(name, keyAuthorization, this.#readNowMs());
       }
     }
+    const before = [this.#others, this.#othersText] as const;
     this.#others = { certificates, tokens };
     this.#othersText = text;
-    await this.#apply();
+    try {
+      await this.#apply();
+    } catch (error) {
+      [this.#others, this.#othersText] = before;
+      throw error;
+    }
   }
 
-  /** Adds a challenge; resolves with its removal when all workers answer it. */
-  async add({ type, name, token, keyAuthorization }: Proof): Promise<() => Promise<void>> {
+  /** Adds a challenge; resolves with its removal when all workers answer it. One that a worker refuses is not kept. */
+  async add(proof: Proof): Promise<() => Promise<void>> {
+    const remove = this.#set(proof);
+    try {
+      await this.#apply();
+    } catch (error) {
+      // All further changes of the gateway would be refused with it.
+      remove();
+      throw error;
+    }
+    return () => {
+      remove();
+      return this.#apply();
+    };
+  }
+
+  #set({ type, name, token, keyAuthorization }: Proof): () => void {
     if (type === "http-01") {
       this.#tokens.set(token, keyAuthorization);
-      await this.#apply();
-      return () => {
-        this.#tokens.delete(token);
-        return this.#apply();
-      };
+      return () => void this.#tokens.delete(token);
     }
-    const nowMs = this.#readNowMs();
-    const certificate = createChallengeCertificate(name, keyAuthorization, nowMs);
+    const certificate = createChallengeCertificate(name, keyAuthorization, this.#readNowMs());
     this.#certificates.set(name, certificate);
-    await this.#apply();
     return () => {
       if (this.#certificates.get(name) === certificate) this.#certificates.delete(name);
-      return this.#apply();
     };
   }
 }

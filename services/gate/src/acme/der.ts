@@ -33,8 +33,11 @@ export function setOf(part: Uint8Array): Buffer {
 
 /** Encodes an unsigned INTEGER of big-endian bytes. */
 export function unsigned(bytes: Uint8Array): Buffer {
-  const isNegative = (bytes[0] ?? 0) >= 0x80;
-  return encodeTagged(TAG.integer, isNegative ? Buffer.from([0]) : Buffer.alloc(0), bytes);
+  // TLS refuses certificates with more zeros than the sign requires.
+  const start = bytes.findIndex((byte) => byte !== 0);
+  const digits = start === -1 ? Buffer.from([0]) : bytes.subarray(start);
+  const isNegative = digits[0]! >= 0x80;
+  return encodeTagged(TAG.integer, isNegative ? Buffer.from([0]) : Buffer.alloc(0), digits);
 }
 
 /** Encodes an OBJECT IDENTIFIER in dotted form. */

@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { type AcmeAnswer, type AcmeClient, parse, requireLocation } from "./acme-client.ts";
 import { AcmeError, readRetryAfter } from "./acme-error.ts";
-import { listDnsNames } from "@platform/kernel/tls";
+import { checkUsable, listDnsNames } from "@platform/kernel/tls";
 import { createCertificateKey, createRequest, type KeyType } from "./certificate-request.ts";
 
 /** Kinds of challenges. */
@@ -198,4 +198,6 @@ function checkChain({ name, readNowMs }: OrderOptions, certPem: string, keyPem: 
   if (certificate.validToDate.getTime() <= readNowMs()) {
     throw new AcmeError("", "the certificate has expired already");
   }
+  // All further changes of the gateway would be refused with it.
+  checkUsable({ cert: certPem, key: keyPem }, "the chain");
 }

@@ -7,7 +7,7 @@ import { replaceFile } from "@platform/kernel/files";
 import type { Logger } from "@platform/kernel/log";
 import { SecretService, SecretServiceError } from "@platform/kernel/secret-service";
 import { createSecretBox, type SecretBox } from "@platform/kernel/secrets";
-import { listDnsNames } from "@platform/kernel/tls";
+import { checkUsable, listDnsNames } from "@platform/kernel/tls";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
 import { z } from "zod";
 import { makeFolder, readTextFile } from "../access/durable-file.ts";
@@ -283,6 +283,7 @@ function readPair(data: Readonly<Record<string, string>>): { certPem: string; ke
   const isPair = isPairOf(certPem, keyPem);
   if (isPair === undefined) throw new Error("certificate or key is not PEM");
   if (!isPair) throw new Error("the key belongs to another certificate");
+  checkUsable({ cert: certPem, key: keyPem }, "the certificate");
   return { certPem, keyPem };
 }
 

@@ -17,8 +17,12 @@ const TOKEN = "hvs.token-of-the-gateway";
 const ONE = "first secret of at least thirty-two bytes";
 const TWO = "second secret of at least thirty-two bytes";
 
-function makePair(folder: string, name: string): { cert: string; key: string } {
-  const { cert, key } = makeCertificate(folder, name, { names: `DNS:${name}.test` });
+function makePair(
+  folder: string,
+  name: string,
+  host = `${name}.test`,
+): { cert: string; key: string } {
+  const { cert, key } = makeCertificate(folder, name, { names: `DNS:${host}` });
   return { cert: readFileSync(cert, "utf8"), key: readFileSync(key, "utf8") };
 }
 
@@ -118,6 +122,14 @@ test(
     await gate.waitForLine(
       ({ msg, reason }) => /not usable/.test(msg) && /no key/.test(String(reason)),
     );
+    assert.equal(await readName(gate.port, "one.test"), "next");
+    // A chain that is damaged after its first certificate would make the workers refuse all further changes.
+    const damaged = "-----BEGIN CERTIFICATE-----\nMAUwAwIBAA==\n-----END CERTIFICATE-----\n";
+    const cut = { cert: `${pem(next.cert)}${damaged}`, key: pem(next.key) };
+    service.write("gateway/certificates/one", cut);
+    await gate.waitForLine(({ reason }) => /the certificate cannot be used/.test(String(reason)));
+    service.write("gateway/certificates/two", makePair(folder, "other", "two.test"));
+    await waitFor(async () => (await readName(gate.port, "two.test")) === "other", "a change");
     assert.equal(await readName(gate.port, "one.test"), "next");
     const log = JSON.stringify(gate.lines());
     for (const secret of [ONE, TWO, TOKEN, "PRIVATE KEY"])
