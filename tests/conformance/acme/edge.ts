@@ -12,20 +12,10 @@ import {
   startGate,
 } from "../../../services/gate/test/fixture/gate-process.ts";
 
+export { createCleanup } from "../../../services/gate/test/fixture/cleanup.ts";
 export { type GateProcess };
 
 type Context = Pick<TestContext, "after">;
-
-/** Collects the ends of what several tests of a file share, for its `after`. */
-export function createCleanup() {
-  const steps: (() => unknown)[] = [];
-  return {
-    after: (step: () => unknown): void => void steps.push(step),
-    run: async (): Promise<void> => {
-      for (const step of steps.toReversed()) await step();
-    },
-  };
-}
 
 /** A directory with the folder and the configuration of a gateway. */
 export interface Edge {

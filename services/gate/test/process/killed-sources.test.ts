@@ -4,14 +4,12 @@ import { once } from "node:events";
 import { after, before, test } from "node:test";
 import { connect } from "node:tls";
 import { waitFor } from "@platform/testing/wait";
+import { createCleanup } from "../fixture/cleanup.ts";
 import { makeFolder, runtimes, startGate, type GateProcess } from "../fixture/gate-process.ts";
 import { openSources, type Sources, sourcesSkip as skip } from "../fixture/sources.ts";
 
-const steps: (() => unknown)[] = [];
-const context = { after: (step: () => unknown): void => void steps.push(step) };
-after(async () => {
-  for (const step of steps.toReversed()) await step();
-});
+const context = createCleanup();
+after(() => context.run());
 
 interface Stage extends Sources {
   gate: GateProcess & { ports: Record<string, number>; port: number };

@@ -1,15 +1,16 @@
 // Configuration from a bucket of storage: precedence, changes, damaged documents, a store that is down.
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { test, type TestContext } from "node:test";
+import { after, test, type TestContext } from "node:test";
 import { StagedVault } from "@platform/testing/staged-vault";
 import { waitFor } from "@platform/testing/wait";
+import { createCleanup } from "../fixture/cleanup.ts";
 import { makeFolder, runtimes, spawnGate, startGate } from "../fixture/gate-process.ts";
 import { describeBucket, openBucket } from "../fixture/sources.ts";
 
 const [runtime] = runtimes;
 
-async function prepare(context: TestContext) {
+async function prepare(context: Pick<TestContext, "after">) {
   const folder = makeFolder(context);
   const vault = await StagedVault.start({ folder: join(folder, "vault") });
   context.after(() => vault[Symbol.asyncDispose]());
@@ -26,8 +27,20 @@ async function listPrefixes(url: string): Promise<string[]> {
   return routes.map(({ prefix }) => prefix).sort();
 }
 
+const shared = createCleanup();
+after(() => shared.run());
+const opened = prepare(shared);
+
+test("without object and copy, a start fails with the reason", async (context) => {
+  const { options } = await opened;
+  const gate = spawnGate(context, { ...options, config: {} });
+  const { code, stdout } = await gate.ended;
+  assert.equal(code, 1);
+  assert.match(stdout, /s3:\/\/configuration\/config\.json is not usable: .*does not exist/);
+});
+
 test("a new document reaches all workers, one that is not valid changes nothing", async (context) => {
-  const { vault, put, options } = await prepare(context);
+  const { vault, put, options } = await opened;
   await put({ routes: [route("/remote")], max_headers: 77 });
   const config = { workers: 2, routes: [route("/file")], no_route_status: 404 };
   const gate = await startGate(context, { ...options, config });
@@ -66,12 +79,4 @@ test("a new document reaches all workers, one that is not valid changes nothing"
   await vault.start();
   await put({ routes: [route("/fourth")] });
   await waitFor(async () => (await listPrefixes(next.url)).includes("/fourth"), "the store");
-});
-
-test("without object and copy, a start fails with the reason", async (context) => {
-  const { options } = await prepare(context);
-  const gate = spawnGate(context, { ...options, config: {} });
-  const { code, stdout } = await gate.ended;
-  assert.equal(code, 1);
-  assert.match(stdout, /s3:\/\/configuration\/config\.json is not usable: .*does not exist/);
 });
