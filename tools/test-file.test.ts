@@ -56,6 +56,40 @@ test("a file fails if it does not load or exits before its tests are done", asyn
   for (const { file, failure } of results) assert.notEqual(failure, undefined, file);
 });
 
+test("promises are not followed, and errors outside of a test's function fail the test that runs", async () => {
+  const file = writeTestFile(
+    "detached.test.mjs",
+    `import { after } from "node:test";
+     import { executionAsyncId } from "node:async_hooks";
+     import { setTimeout as sleep } from "node:timers/promises";
+     test("promises", async () => {
+       await undefined;
+       if (executionAsyncId() !== 0) throw new Error("followed");
+     });
+     test("timer", async () => {
+       await undefined;
+       setTimeout(() => { throw new Error("thrown by a timer"); });
+       await sleep(60_000, undefined, { ref: false });
+     });
+     test("rejection", async () => {
+       await sleep(1);
+       void Promise.reject(new Error("rejected by nobody"));
+       await sleep(60_000, undefined, { ref: false });
+     });
+     test("later", async (t) => {
+       await sleep(1);
+       await t.test("inner", () => undefined);
+       after(() => console.log("ended at once"));
+     });
+     test("last", () => console.log("last"));`,
+  );
+  const { counts, failure, output } = await runTestFile({ file, env: {}, timeoutMs: 30_000 });
+  assert.deepEqual([counts, failure], [{ passed: 4, failed: 2, skipped: 0 }, "2 failed"], output);
+  assert.match(output, /ended at once[^]*last/);
+  assert.match(output, /✖ timer[^]*thrown by a timer/);
+  assert.match(output, /✖ rejection[^]*rejected by nobody/);
+});
+
 test(
   "the CPU time of a process that nobody waits for counts",
   { skip: existsSync("/sys/fs/cgroup/cpuacct/cgroup.procs") ? false : "needs cgroup v1" },

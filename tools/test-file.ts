@@ -133,6 +133,7 @@ function startTestFile(
   }: { folder: string; reportPath: string; timesPath: string; door: string },
 ): ChildProcess {
   const options = [
+    `--import=${new URL("test-promises.ts", import.meta.url).href}`,
     `--test-timeout=${Math.ceil(plan.timeoutMs * TEST_TIMEOUT_PART)}`,
     "--test-reporter=spec",
     "--test-reporter-destination=stdout",
