@@ -133,7 +133,9 @@ function startTestFile(
   }: { folder: string; reportPath: string; timesPath: string; door: string },
 ): ChildProcess {
   const options = [
-    `--import=${new URL("test-promises.ts", import.meta.url).href}`,
+    ...["test-promises.ts", "test-threads.ts"].map(
+      (name) => `--import=${new URL(name, import.meta.url).href}`,
+    ),
     `--test-timeout=${Math.ceil(plan.timeoutMs * TEST_TIMEOUT_PART)}`,
     "--test-reporter=spec",
     "--test-reporter-destination=stdout",

@@ -1,8 +1,9 @@
 // The built form of the platform's programs: one module per program and thread, with source maps of the sources.
 import { globSync, mkdirSync, writeFileSync } from "node:fs";
-import { basename, isAbsolute, join, relative, sep } from "node:path";
+import { isAbsolute, join, relative, sep } from "node:path";
 import { loadBundler } from "./bundler.ts";
 import { createPlaces, type PlaceOptions } from "./module-place.ts";
+import { nameThread } from "./thread-name.ts";
 
 /** A module that is started: the main module of a program, a thread, or a child process. */
 interface Entry {
@@ -21,9 +22,14 @@ const SUPERVISOR = "runtime";
 /** It determines the installed packages. */
 const LOCK_FILE = "package-lock.json";
 /** Another builder writes another build. */
-const BUILDER = ["build-services", "bundler", "module-place", "programs", "syntax"].map(
-  (name) => `services/runtime/src/build/${name}.ts`,
-);
+const BUILDER = [
+  "build-services",
+  "bundler",
+  "module-place",
+  "programs",
+  "syntax",
+  "thread-name",
+].map((name) => `services/runtime/src/build/${name}.ts`);
 const INSTALLED = /[/\\]node_modules[/\\]/;
 /** Name of the module that runs a project under `platform up`. */
 export const SUPERVISED = "supervised";
@@ -118,8 +124,7 @@ export function listThreads(root: string): Entry[] {
   return globSync(THREADS, { cwd: root })
     .toSorted()
     .map((path): Entry => {
-      const [, owner = ""] = path.split(sep);
-      return { source: join(root, path), name: `${owner}-${basename(path, ".ts")}` };
+      return { source: join(root, path), name: nameThread(path.replaceAll(sep, "/")) };
     });
 }
 
