@@ -133,7 +133,8 @@ function startTestFile(
   }: { folder: string; reportPath: string; timesPath: string; door: string },
 ): ChildProcess {
   const options = [
-    ...["test-promises.ts", "test-threads.ts"].map(
+    // In this order: the first one renews the exports of all modules, and the second one changes some for the runner alone.
+    ...["test-threads.ts", "test-promises.ts"].map(
       (name) => `--import=${new URL(name, import.meta.url).href}`,
     ),
     `--test-timeout=${Math.ceil(plan.timeoutMs * TEST_TIMEOUT_PART)}`,

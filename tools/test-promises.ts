@@ -14,7 +14,7 @@ const tests = new WeakSet<AsyncResource>();
 
 // The runner's hook is the first, when the first test is declared; it learns of tests only.
 asyncHooks.createHook = (callbacks: HookCallbacks) => {
-  asyncHooks.createHook = createHook;
+  Object.assign(asyncHooks, { createHook, executionAsyncId });
   return createHook({
     ...callbacks,
     trackPromises: false,
