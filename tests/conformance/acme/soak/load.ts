@@ -23,7 +23,7 @@ export interface Ask {
   expected: Expectation;
 }
 
-/** What all clients share. */
+/** Options that all clients share. */
 export interface LoadOptions {
   port: number;
   /** The authority of automatic certificates, in PEM. */
