@@ -49,6 +49,7 @@ export interface ContractFile {
 
 const METHODS = ["get", "post", "put", "patch", "delete"];
 const API = "/api/v1";
+const ADMIN = "/admin/";
 const NAME = /^[A-Za-z_]\w*$/;
 const INDENT = 1;
 
@@ -76,8 +77,9 @@ function formatTypes(service: string, { paths, components }: OpenApiDocument): s
   const answers = Object.entries(paths).flatMap(([path, item]) =>
     METHODS.flatMap((method) => {
       const schema = findAnswer(item[method]);
-      if (schema === undefined || !path.startsWith(`${API}/`)) return [];
-      const name = `${method.toUpperCase()} ${path.slice(API.length)}`;
+      const place = toPlace(path);
+      if (schema === undefined || place === undefined) return [];
+      const name = `${method.toUpperCase()} ${place}`;
       return [{ line: `  ${JSON.stringify(name)}: ${formatType(schema)};`, schema }];
     }),
   );
@@ -94,11 +96,17 @@ function formatTypes(service: string, { paths, components }: OpenApiDocument): s
 // Aliases, unlike interfaces, can be passed as records.
 /* oxlint-disable typescript/consistent-type-definitions */
 
-/** Answers by method and path below \`${API}\`. */
+/** Answers by method and path below \`${API}\`; those beside it have two slashes. */
 export interface ${title} {
 ${answers.map(({ line }) => line).join("\n")}
 }
 ${types.length === 0 ? "" : `\n${types.join("\n")}`}`;
+}
+
+// Operations of storage's administrators are beside the API; two slashes tell them from those of the same name in it.
+function toPlace(path: string): string | undefined {
+  if (path.startsWith(`${API}/`)) return path.slice(API.length);
+  return path.startsWith(ADMIN) ? `/${path}` : undefined;
 }
 
 /** The JSON of the first success of an operation. */

@@ -250,3 +250,84 @@ for (const look of LOOKS) {
     await takePicture(console, `object-${look.width}`);
   });
 }
+
+test(
+  "an encryption key is made, rotated, disabled and planned for deletion",
+  { skip: chromiumSkip },
+  async (t) => {
+    const console = await openPlatform(t, browser, platform, undefined, "/storage/encryption");
+    const { page } = console;
+    const dialog = page.getByRole("dialog");
+    await page.getByText("No named keys yet").waitFor();
+    await page.getByRole("button", { name: "New key" }).click();
+    await dialog.getByLabel("Name").fill("invoices");
+    await dialog.getByLabel("Description").fill(HOSTILE);
+    await dialog.getByRole("button", { name: "Create" }).click();
+    await page.locator("main tr", { hasText: "invoices" }).click();
+    const pane = page.getByRole("complementary", { name: "Details" });
+    await pane.getByText(/^arn:/).waitFor();
+    await checkPage(console, "an encryption key");
+    await takePicture(console, "encryption-key");
+    const versions = pane.locator("section", { hasText: "Versions" }).locator("li");
+    // A version that no object needs is gone with its rotation.
+    const before = await versions.first().locator(".mono").innerText();
+    await pane.getByRole("button", { name: "Rotate" }).click();
+    await versions.getByText(before).waitFor({ state: "detached" });
+    await versions.first().waitFor();
+    await pane.getByRole("button", { name: "Disable" }).click();
+    await pane.getByRole("button", { name: "Enable" }).waitFor();
+    const rotate = pane.getByRole("button", { name: "Rotate" });
+    assert.equal(await rotate.getAttribute("title"), "The key is disabled");
+    await pane.getByRole("button", { name: "Enable" }).click();
+    await pane.getByRole("button", { name: "Delete…" }).click();
+    await dialog.getByLabel(/^Days/).fill("3");
+    await dialog.getByRole("textbox").first().fill("invoices");
+    await dialog.getByRole("button", { name: "Delete" }).click();
+    await dialog.locator(".problem, .hint-bad").first().waitFor();
+    await dialog.getByLabel(/^Days/).fill("7");
+    await dialog.getByRole("button", { name: "Delete" }).click();
+    await page.locator("main tr", { hasText: "Deleted" }).waitFor();
+    await pane.getByRole("button", { name: "Enable" }).waitFor();
+    await page.getByRole("button", { name: "Rotate the key of SSE-S3" }).click();
+    await page.getByText("There is a new version").waitFor();
+  },
+);
+
+test(
+  "a remote is added, checked and removed, and has buckets of its own",
+  { skip: chromiumSkip },
+  async (t) => {
+    const console = await openPlatform(t, browser, platform, LOOKS[1], "/storage/remotes");
+    const { page } = console;
+    const dialog = page.getByRole("dialog");
+    await page.getByText("No remotes yet").waitFor();
+    await page.getByRole("button", { name: "New remote" }).click();
+    // Nothing listens at this port.
+    const values = { Name: "attic", Address: "http://127.0.0.1:9", "Access key": "k" };
+    for (const [label, value] of Object.entries(values)) await dialog.getByLabel(label).fill(value);
+    await dialog.getByLabel("Secret key").fill("never shown again");
+    await dialog.getByRole("button", { name: "Add" }).click();
+    await page.locator("main tr", { hasText: "attic" }).waitFor();
+    assert.ok(!(await page.content()).includes("never shown again"));
+    await checkPage(console, "remotes");
+    await takePicture(console, "remotes");
+    await page.getByRole("button", { name: "New rule" }).click();
+    await dialog.getByLabel("Beginning of the names").fill("attic-");
+    await dialog.getByRole("button", { name: "Add" }).click();
+    await page.getByRole("button", { name: "Remove the rule attic-*" }).click();
+    await page.getByText("All buckets are in this storage.").waitFor();
+    await page.locator("main tr", { hasText: "attic" }).click();
+    const pane = page.getByRole("complementary", { name: "Details" });
+    await pane.getByRole("button", { name: "Check…" }).click();
+    await dialog.getByLabel("Bucket").fill("copies");
+    await dialog.getByRole("button", { name: "Check" }).click();
+    await dialog.locator("li").first().waitFor();
+    await checkPage(console, "the check of a remote");
+    await takePicture(console, "remote-check");
+    await page.keyboard.press("Escape");
+    await pane.getByRole("button", { name: "Remove…" }).click();
+    await dialog.getByRole("textbox").fill("attic");
+    await dialog.getByRole("button", { name: "Remove" }).click();
+    await page.getByText("No remotes yet").waitFor();
+  },
+);

@@ -2,7 +2,7 @@
 // Aliases, unlike interfaces, can be passed as records.
 /* oxlint-disable typescript/consistent-type-definitions */
 
-/** Answers by method and path below `/api/v1`. */
+/** Answers by method and path below `/api/v1`; those beside it have two slashes. */
 export interface GateAnswers {
   "GET /routes": RouteView[];
   "POST /routes/check": { change: "added" | "updated" | "unchanged"; before: Route | null; after: Route | null; before_etag: string | null; fields: string[]; warnings: string[] };

@@ -2,7 +2,7 @@
 // Aliases, unlike interfaces, can be passed as records.
 /* oxlint-disable typescript/consistent-type-definitions */
 
-/** Answers by method and path below `/api/v1`. */
+/** Answers by method and path below `/api/v1`; those beside it have two slashes. */
 export interface PulseAnswers {
   "POST /publish": Published;
   "POST /publish/batch": { status: "success"; count: number; results: { topic: string; message_id: string; partition?: number; offset?: number; scheduled_for?: number; duplicate?: true; routed_to?: string; failure_reason?: string }[] };

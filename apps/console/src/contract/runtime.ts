@@ -2,14 +2,14 @@
 // Aliases, unlike interfaces, can be passed as records.
 /* oxlint-disable typescript/consistent-type-definitions */
 
-/** Answers by method and path below `/api/v1`. */
+/** Answers by method and path below `/api/v1`; those beside it have two slashes. */
 export interface RuntimeAnswers {
   "GET /services": { items: { id: string; label: string; kind: "platform" | "project"; state: "up" | "degraded" | "starting" | "restarting" | "stopping" | "stopped"; detail: string; url: string; pid: number | null; started_at: string | null; restarts: number; last_failure: string | null; listeners: { name: string; host: string; port: number }[] }[]; hints: { credentials: string; share: string; issuer: string | null; gateway: string | null; s3: string | null; app: string } };
   "POST /services/{id}/restart": { id: string; label: string; kind: "platform" | "project"; state: "up" | "degraded" | "starting" | "restarting" | "stopping" | "stopped"; detail: string; url: string; pid: number | null; started_at: string | null; restarts: number; last_failure: string | null; listeners: { name: string; host: string; port: number }[] };
   "POST /services/{id}/stop": { id: string; label: string; kind: "platform" | "project"; state: "up" | "degraded" | "starting" | "restarting" | "stopping" | "stopped"; detail: string; url: string; pid: number | null; started_at: string | null; restarts: number; last_failure: string | null; listeners: { name: string; host: string; port: number }[] };
   "POST /services/{id}/start": { id: string; label: string; kind: "platform" | "project"; state: "up" | "degraded" | "starting" | "restarting" | "stopping" | "stopped"; detail: string; url: string; pid: number | null; started_at: string | null; restarts: number; last_failure: string | null; listeners: { name: string; host: string; port: number }[] };
-  "GET /projects": { items: { name: string; folder: string; kind: "own" | "kept" | "joined"; state: "starting" | "running" | "restarting" | "stopping" | "stopped"; detail: string; url: string; environment_file: string | null; rules: string[]; cuts: string[] }[] };
-  "POST /projects": { name: string; folder: string; kind: "own" | "kept" | "joined"; state: "starting" | "running" | "restarting" | "stopping" | "stopped"; detail: string; url: string; environment_file: string | null; rules: string[]; cuts: string[]; notes: string[] };
+  "GET /projects": { items: { name: string; folder: string; kind: "own" | "kept" | "joined"; state: "starting" | "running" | "restarting" | "stopping" | "stopped"; detail: string; url: string; environment_file: string | null; rules: string[]; cuts: string[]; package_version: string | null; reloaded_at: string | null }[] };
+  "POST /projects": { name: string; folder: string; kind: "own" | "kept" | "joined"; state: "starting" | "running" | "restarting" | "stopping" | "stopped"; detail: string; url: string; environment_file: string | null; rules: string[]; cuts: string[]; package_version: string | null; reloaded_at: string | null; notes: string[] };
   "GET /projects/{project}/databases": { mode: "read" | "edit"; items: { name: string; kind: "sqlite" | "postgres"; bytes: number | null; migrations: { applied: string[]; waiting: string[] | null } }[] };
   "GET /projects/{project}/databases/{database}/tables": { items: DataTable[] };
   "GET /projects/{project}/databases/{database}/tables/{table}/rows": { items: DataRow[]; next_cursor: string | null; truncated: boolean };

@@ -2,7 +2,7 @@
 // Aliases, unlike interfaces, can be passed as records.
 /* oxlint-disable typescript/consistent-type-definitions */
 
-/** Answers by method and path below `/api/v1`. */
+/** Answers by method and path below `/api/v1`; those beside it have two slashes. */
 export interface TunnelAnswers {
   "GET /tunnels": { tunnels: { id: string; url: string; status: "active" | "inactive"; connected: boolean; kind: "http" | "tcp"; subdomain: string | null; port: number | null; target: string; auth_required: boolean; custom_domains: string[]; subject: string; created_at: string; last_seen_at: string }[] };
   "POST /tunnels": { id: string; url: string; status: "active" | "inactive"; connected: boolean; kind: "http" | "tcp"; subdomain: string | null; port: number | null; target: string; auth_required: boolean; custom_domains: string[]; subject: string; created_at: string; last_seen_at: string };

@@ -2,7 +2,7 @@
 // Aliases, unlike interfaces, can be passed as records.
 /* oxlint-disable typescript/consistent-type-definitions */
 
-/** Answers by method and path below `/api/v1`. */
+/** Answers by method and path below `/api/v1`; those beside it have two slashes. */
 export interface VaultAnswers {
   "GET /health": { status: "UP"; version: string; uptime_sec: number; bucket_count: number; daemon: string };
   "POST /events/subscribe": { id: string; bucket: string; events: string[]; webhook?: string; stomp?: { url: string; destination: string; user?: string }; filter: { prefix?: string; suffix?: string }; secret?: string };
@@ -17,6 +17,31 @@ export interface VaultAnswers {
   "GET /jobs": { items: { kind: "scrub" | "lifecycle" | "transition" | "compaction" | "index_copy" | "healing" | "rewrap" | "rewrite_heads"; state: "idle" | "running" | "cancelling"; started_at: string | null; progress: { unit: "files" | "buckets"; done: number; total: number | null; bytes: number | null } | null; next_at: string | null; actions: ("start" | "cancel")[]; last: { started_at: string; ended_at: string; outcome: "completed" | "cancelled" | "failed"; reason: string | null; counts: Record<string, number> } | null }[] };
   "POST /jobs/{kind}/start": { kind: "scrub" | "lifecycle" | "transition" | "compaction" | "index_copy" | "healing" | "rewrap" | "rewrite_heads"; state: "idle" | "running" | "cancelling"; started_at: string | null; progress: { unit: "files" | "buckets"; done: number; total: number | null; bytes: number | null } | null; next_at: string | null; actions: ("start" | "cancel")[]; last: { started_at: string; ended_at: string; outcome: "completed" | "cancelled" | "failed"; reason: string | null; counts: Record<string, number> } | null };
   "POST /jobs/{kind}/cancel": { kind: "scrub" | "lifecycle" | "transition" | "compaction" | "index_copy" | "healing" | "rewrap" | "rewrite_heads"; state: "idle" | "running" | "cancelling"; started_at: string | null; progress: { unit: "files" | "buckets"; done: number; total: number | null; bytes: number | null } | null; next_at: string | null; actions: ("start" | "cancel")[]; last: { started_at: string; ended_at: string; outcome: "completed" | "cancelled" | "failed"; reason: string | null; counts: Record<string, number> } | null };
+  "GET //admin/tasks": { kinds: { kind: "drop-vectors" | "embed" | "trigger" | "delete-remote" | "restore" | "end-restore" | "replicate"; waiting: number; dead: number; oldest_at: string | null; running: number; ended: number; failed: number; abandoned: number }[]; rules: { kind: "drop-vectors" | "embed" | "trigger" | "delete-remote" | "restore" | "end-restore" | "replicate"; bucket: string | null; rule: string; waiting: number; dead: number; oldest_at: string | null; attempts: number }[] };
+  "GET //admin/tasks/dead": { items: { id: number; kind: "drop-vectors" | "embed" | "trigger" | "delete-remote" | "restore" | "end-restore" | "replicate"; bucket: string | null; rule: string; key: string; version_id: string; attempts: number; reason: string; failed_at: string }[]; next_cursor: string | null };
+  "POST //admin/tasks/dead/retry": { tasks: number };
+  "POST //admin/tasks/dead/discard": { tasks: number };
+  "GET //admin/remotes": { items: { name: string; endpoint: string; region: string; access_key: string; path_style: boolean; ca_file: string | null; prefix: string; allow: string[]; rate_bytes: number; classes: string[]; bucket: string | null; blobs: number; bytes: number; state: "unknown" | "up" | "failing"; state_at: string | null; reason: string | null }[] };
+  "POST //admin/remotes": { name: string; endpoint: string; region: string; access_key: string; path_style: boolean; ca_file: string | null; prefix: string; allow: string[]; rate_bytes: number; classes: string[]; bucket: string | null; blobs: number; bytes: number; state: "unknown" | "up" | "failing"; state_at: string | null; reason: string | null };
+  "GET //admin/remotes/{name}": { name: string; endpoint: string; region: string; access_key: string; path_style: boolean; ca_file: string | null; prefix: string; allow: string[]; rate_bytes: number; classes: string[]; bucket: string | null; blobs: number; bytes: number; state: "unknown" | "up" | "failing"; state_at: string | null; reason: string | null };
+  "PATCH //admin/remotes/{name}": { name: string; endpoint: string; region: string; access_key: string; path_style: boolean; ca_file: string | null; prefix: string; allow: string[]; rate_bytes: number; classes: string[]; bucket: string | null; blobs: number; bytes: number; state: "unknown" | "up" | "failing"; state_at: string | null; reason: string | null };
+  "POST //admin/remotes/{name}/check": { outcome: "ok" | "warning" | "failed"; steps: { step: "bucket" | "put" | "ranged_get" | "checksum" | "delete" | "versioning" | "object_lock" | "lifecycle"; outcome: "ok" | "warning" | "failed" | "skipped"; detail: string }[] };
+  "GET //admin/encryption-keys": { items: EncryptionKey[]; sse_s3: { versions: { id: string; created_at: string; objects: number; heads: number; available: boolean }[] }; master: { source: "file" | "setting" | "secret_service"; id: string; version: number | null }; secret_service: { configured: boolean; fault: string | null } };
+  "POST //admin/encryption-keys": EncryptionKey;
+  "GET //admin/encryption-keys/{name}": EncryptionKey;
+  "PATCH //admin/encryption-keys/{name}": EncryptionKey;
+  "DELETE //admin/encryption-keys/{name}": EncryptionKey;
+  "POST //admin/encryption-keys/{name}/rotate": { sse_s3: { versions: { id: string; created_at: string; objects: number; heads: number; available: boolean }[] }; master: { source: "file" | "setting" | "secret_service"; id: string; version: number | null }; key: EncryptionKey | null };
+  "POST //admin/encryption-keys/{name}/disable": EncryptionKey;
+  "POST //admin/encryption-keys/{name}/enable": EncryptionKey;
+  "GET //admin/federation": { items: { id: string; prefix: string; remote: string; endpoint: string; region: string; created_at: string }[] };
+  "POST //admin/federation": { id: string; prefix: string; remote: string; endpoint: string; region: string; created_at: string };
+  "GET //admin/modules": { items: { name: string; sha256: string; abi: string; bytes: number; modified_at: string }[] };
+  "GET //admin/modules/{name}": { name: string; sha256: string; abi: string; bytes: number; modified_at: string };
+  "PUT //admin/modules/{name}": { name: string; sha256: string; abi: string; bytes: number };
+  "POST //admin/backup": { job_id: string };
+  "GET //admin/backup/snapshots": { items: { id: string; created_at: string; files: number; bytes: number; added_bytes: number }[] };
+  "POST //admin/backup/restore": { job_id: string };
   "GET /usage": { items: { bucket: string; objects: number; versions: number; delete_markers: number; bytes: number; uploads: number; upload_bytes: number; quota: { max_bytes: number | null; max_objects: number | null } | null }[]; next_cursor: string | null; total: { buckets: number; objects: number; bytes: number } };
   "GET /buckets/{bucket}/usage": { bucket: string; objects: number; versions: number; delete_markers: number; bytes: number; uploads: number; upload_bytes: number; quota: { max_bytes: number | null; max_objects: number | null } | null };
   "GET /buckets/{bucket}/quota": { max_bytes: number | null; max_objects: number | null };
@@ -30,6 +55,11 @@ export interface VaultAnswers {
   "GET /keys": { keys: { access_key: string; user: string; enabled: boolean; description: string; created_at: string; expires_at: string | null }[] };
   "POST /keys": { access_key: string; user: string; enabled: boolean; description: string; created_at: string; expires_at: string | null; secret_key: string };
   "PATCH /keys/{access_key}": { access_key: string; user: string; enabled: boolean; description: string; created_at: string; expires_at: string | null };
+  "POST //admin/batch": { job_id: string };
+  "GET //admin/batch/": { items: { job_id: string; operation: string; state: "queued" | "running" | "paused" | "completed" | "failed" | "cancelled"; totals: { matched: number; done: number; failed: number; bytes: number }; rate: number; samples: string[]; created_by: string; created_at: string; started_at: string | null; ended_at: string | null; reason: string | null; snapshot: string | null; report: { bucket: string; key: string } | null }[]; next_cursor: string | null };
+  "GET //admin/batch/{id}": { job_id: string; operation: string; state: "queued" | "running" | "paused" | "completed" | "failed" | "cancelled"; totals: { matched: number; done: number; failed: number; bytes: number }; rate: number; samples: string[]; created_by: string; created_at: string; started_at: string | null; ended_at: string | null; reason: string | null; snapshot: string | null; report: { bucket: string; key: string } | null };
+  "PATCH //admin/batch/{id}": { job_id: string; operation: string; state: "queued" | "running" | "paused" | "completed" | "failed" | "cancelled"; totals: { matched: number; done: number; failed: number; bytes: number }; rate: number; samples: string[]; created_by: string; created_at: string; started_at: string | null; ended_at: string | null; reason: string | null; snapshot: string | null; report: { bucket: string; key: string } | null };
+  "GET //admin/batch/{id}/failures": { items: { key: string; version_id?: string; code: string; message: string }[]; next_cursor: string | null };
   "GET /buckets": string[] | { items: { name: string; created_at: string; region: string; versioning: "Unset" | "Enabled" | "Suspended"; object_lock: boolean; has_public_policy: boolean; settings: string[]; objects: number; versions: number; delete_markers: number; bytes: number; uploads: number; upload_bytes: number; quota: { max_bytes: number | null; max_objects: number | null } | null }[]; next_cursor: string | null };
   "POST /buckets": { name: string };
   "GET /buckets/{bucket}": { name: string; created_at: string; region: string; versioning: "Unset" | "Enabled" | "Suspended"; object_lock: boolean; has_public_policy: boolean; settings: string[]; objects: number; versions: number; delete_markers: number; bytes: number; uploads: number; upload_bytes: number; quota: { max_bytes: number | null; max_objects: number | null } | null };
@@ -66,6 +96,8 @@ export interface VaultAnswers {
 }
 
 type Scrub = { state: "idle" | "running"; progress: { started_at: string; files_done: number; files_total: number; bytes_done: number } | null; last: { started_at: string; ended_at: string; files: number; bytes: number; healed: number; damaged: number; missing: number; damaged_blobs: string[]; missing_blobs: string[]; quarantined: number; unknown: number } | null };
+
+type EncryptionKey = { id: string; name: string; arn: string; alias: string; description: string; source: "local" | "secret_service"; state: "enabled" | "disabled" | "pending_deletion"; created_at: string; delete_at: string | null; policy: Record<string, unknown> | null; versions: { id: string; created_at: string; objects: number; heads: number; available: boolean }[] };
 
 type StorageUser = { name: string; enabled: boolean; policies: Record<string, Record<string, unknown>>; namespaces: string[]; created_at: string };
 

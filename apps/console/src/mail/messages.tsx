@@ -29,12 +29,13 @@ export function MessagesPage() {
   useCrumbs([{ label: t("Mail") }, { label: t("Messages") }]);
   const to = queryValue("filter");
   const status = queryValue("status");
+  const client = queryValue("client");
   const cursor = queryValue("cursor");
   const selected = queryValue("sel");
-  const loaded = useLoad(`${to} ${status} ${cursor}`, () =>
+  const loaded = useLoad(`${to} ${status} ${client} ${cursor}`, () =>
     callService<Answer<"notify", "GET /messages">>(
       "notify",
-      withQuery("/messages", { limit: PAGE, to, status, cursor }),
+      withQuery("/messages", { limit: PAGE, to, status, client, cursor }),
     ),
   );
   return (
@@ -63,13 +64,18 @@ export function MessagesPage() {
             </option>
           ))}
         </select>
+        {client !== "" && (
+          <Action onClick={() => setQuery({ client: undefined, cursor: undefined })} icon="close">
+            {t("Only of {name}", { name: client })}
+          </Action>
+        )}
       </div>
       <Loading of={loaded}>
         {({ messages, next_cursor: next }) => (
           <>
             {messages.length === 0 && (
               <Empty
-                title={to === "" && status === "" ? t("No messages yet") : t("No message matches")}
+                title={to + status + client === "" ? t("No messages yet") : t("No message matches")}
               />
             )}
             {messages.length > 0 && (

@@ -1,5 +1,6 @@
 // Conditions on columns, without SQL. They are in the address, as JSON.
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { queryValue } from "../router/router.ts";
 import { Action, Options } from "../view/controls.tsx";
 import { Icon } from "../view/icon.tsx";
 import { t } from "../words/words.ts";
@@ -57,7 +58,14 @@ export function Filters(props: {
   const [column, setColumn] = useState("");
   const [op, setOp] = useState("eq");
   const [value, setValue] = useState("");
-  const chosen = columns.find(({ name }) => name === column) ?? columns[0];
+  const field = useRef<HTMLInputElement>(null);
+  // A table is mostly opened to find a row.
+  useEffect(() => {
+    if (conditions.length === 0 && queryValue("row") === "")
+      field.current?.focus({ preventScroll: true });
+  }, []);
+  // Most look for a key or a text: until a column is chosen, the value says which one is meant.
+  const chosen = columns.find(({ name }) => name === column) ?? guessColumn(columns, value);
   const needsValue = op !== "null" && op !== "set";
   const add = (): void => {
     if (chosen === undefined) return;
@@ -84,6 +92,7 @@ export function Filters(props: {
       <Choice label={t("Operation")} value={op} options={listOperations()} onChange={setOp} />
       {needsValue && (
         <input
+          ref={field}
           data-filter
           class="field field-auto mono"
           aria-label={t("Value")}
@@ -99,6 +108,16 @@ export function Filters(props: {
       </Action>
     </form>
   );
+}
+
+function guessColumn(
+  columns: readonly DataTable["columns"][number][],
+  value: string,
+): DataTable["columns"][number] | undefined {
+  const named = value.includes("@") ? columns.find(({ name }) => /mail/i.test(name)) : undefined;
+  const isText = value !== "" && !/^-?[\d.]+$/.test(value);
+  const text = isText ? columns.find(({ type }) => /text|char|clob|citext/i.test(type)) : undefined;
+  return named ?? text ?? columns[0];
 }
 
 function Choice(props: {
@@ -132,7 +151,7 @@ function Chips(props: {
           key={JSON.stringify(one)}
           type="button"
           class="btn sm mono"
-          aria-label={t("Remove the condition on {name}", { name: one.column })}
+          title={t("Remove the condition on {name}", { name: one.column })}
           onClick={() => onChange(conditions.filter((_one, at) => at !== index))}
         >
           {one.column} {SIGNS[one.op] ?? operations.find(([name]) => name === one.op)?.[1]}{" "}

@@ -170,6 +170,7 @@ type RowProps<Row> = GridProps<Row> & { row: Row; id: string; rowIndex: number }
 function GridRow<Row extends Values>(props: RowProps<Row>) {
   const { columns, id, selected, onSelect, rowIndex } = props;
   const isSelected = id === selected;
+  const first = useRef<string | undefined>(undefined);
   return (
     <tr
       data-row={id}
@@ -177,7 +178,11 @@ function GridRow<Row extends Values>(props: RowProps<Row>) {
       aria-selected={isSelected ? "true" : undefined}
       aria-rowindex={rowIndex}
       tabIndex={onSelect === undefined ? undefined : 0}
-      onClick={() => onSelect?.(id)}
+      onClick={(event) => {
+        if (event.detail <= 1) first.current = columnAt(event.target);
+        onSelect?.(id);
+      }}
+      onDblClick={() => editFirst(props, first.current)}
       onKeyDown={(event) => {
         if (event.key === "Enter" && !event.defaultPrevented) onSelect?.(id);
         if (event.key === "ArrowRight" && event.target === event.currentTarget) {
@@ -190,6 +195,22 @@ function GridRow<Row extends Values>(props: RowProps<Row>) {
       ))}
     </tr>
   );
+}
+
+function columnAt(target: EventTarget | null): string | undefined {
+  return (target as Element | null)?.closest<HTMLElement>("td[data-column]")?.dataset["column"];
+}
+
+/** Edits the cell that was clicked first: the pane that this click opens moves another one under the pointer. */
+function editFirst<Row extends Values>(
+  { row, id, columns, editing }: RowProps<Row>,
+  name: string | undefined,
+): void {
+  const column = columns.find((one) => one.name === name);
+  if (editing === undefined || column === undefined || editing.cell?.row === id) return;
+  const value = row.values[column.index] ?? null;
+  if (editing.explain(column.name, value) === undefined)
+    editing.begin({ row: id, column: column.name });
 }
 
 function GridCell<Row extends Values>(props: RowProps<Row> & { column: GridColumn }) {
@@ -226,7 +247,7 @@ function GridCell<Row extends Values>(props: RowProps<Row> & { column: GridColum
       tabIndex={editing === undefined ? undefined : -1}
       title={editing === undefined || isEdited ? undefined : reason}
       style={styleOf(widthsKey, name)}
-      onDblClick={begin}
+      data-column={name}
       onKeyDown={(event) => {
         if (editing === undefined || isEdited) return;
         if (event.key === "Enter" || event.key === "F2") begin();

@@ -54,19 +54,31 @@ async function loadFigures(name: string): Promise<Figures> {
   return { routes, schedules, topics, bucket };
 }
 
+/** The id of the project's application, which is the sender of its mail; undefined for those who may not see applications. */
+async function findClient(name: string): Promise<string | undefined> {
+  const path = withQuery("/applications", { limit: 100 });
+  const read = callService<Answer<"runtime", "GET /applications">>("runtime", path);
+  const items = await read.then((answer) => answer.items).catch(() => []);
+  return items.find((one) => one.name === name)?.client_id;
+}
+
 /** Links to the pages of a project's parts. */
 export function ProjectLinks({ name }: { name: string }) {
   const figures = useLoad(`figures ${name}`, async () => loadFigures(name), REFRESH_MS).data.value;
+  const client = useLoad(`client ${name}`, async () => findClient(name)).data.value;
   const links: [to: string, label: string, figure?: string | undefined][] = [
     [apiPath(name), t("API of the project")],
     [environmentPath(name), t("Environment")],
     [`/runtime/logs?service=${segment(name)}`, t("Log")],
     [`/runtime/logs?service=${segment(name)}&level=error`, t("Errors in the log")],
-    ["/runtime/schedules", t("Schedules"), figures?.schedules],
+    [`/runtime/schedules?service=${segment(name)}`, t("Schedules"), figures?.schedules],
     [`/gateway/routes?filter=${segment(name)}.`, t("Routes"), figures?.routes],
     [`/storage/buckets/app-${segment(name)}`, t("Bucket"), figures?.bucket],
     [`/messaging/topics?filter=${segment(name)}`, t("Topics"), figures?.topics],
-    ["/mail/messages", t("Sent mail")],
+    [
+      client === undefined ? "/mail/messages" : `/mail/messages?client=${segment(client)}`,
+      t("Sent mail"),
+    ],
     [`/access/applications?sel=${segment(name)}`, t("Application")],
   ];
   return (

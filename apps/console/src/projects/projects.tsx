@@ -12,6 +12,7 @@ import { Loading } from "../view/problem.tsx";
 import { State, type StateKind } from "../view/state.tsx";
 import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
+import { DatabaseContents } from "./database-contents.tsx";
 import { dataPath, projectPath } from "./paths.ts";
 import { ProjectLinks } from "./project-links.tsx";
 
@@ -119,6 +120,10 @@ export function ProjectPage({ name }: { name: string }) {
           }
         </Loading>
       </Section>
+      <DatabaseContents
+        project={name}
+        databases={(databases.data.value?.items ?? []).map((one) => one.name)}
+      />
     </Split>
   );
 }
@@ -133,7 +138,13 @@ function About({ project }: { project: Project }) {
         <FactRow term={t("Folder")} isMono>
           <span class="wrap">{project.folder}</span>
         </FactRow>
+        <FactRow term={t("Version of the package")} isMono>
+          {project.package_version ?? "–"}
+        </FactRow>
         <Runs name={project.name} />
+        <FactRow term={t("Last reload")}>
+          {project.reloaded_at === null ? "–" : formatMoment(project.reloaded_at)}
+        </FactRow>
         <FactRow term={t("Rules at the gateway")}>{formatNumber(project.rules.length)}</FactRow>
       </Facts>
       {project.detail !== "" && (

@@ -1,5 +1,6 @@
 // Statements on a database: run, stopped, planned, saved; changes are counted first and then confirmed.
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Answer } from "../contract/answer.ts";
 import { formatNumber } from "../format/format.ts";
 import { queryValue, setQuery } from "../router/router.ts";
 import { callService } from "../session/session.ts";
@@ -9,6 +10,7 @@ import { toFailure, useLoad } from "../view/load.ts";
 import { Empty, Split } from "../view/pane.tsx";
 import { Problem } from "../view/problem.tsx";
 import type { ApiFailure } from "../api/api.ts";
+import { attempt } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 import type { InputCell, QueryAnswer } from "./data.ts";
 import {
@@ -27,6 +29,8 @@ import { listParameters } from "./sql-words.ts";
 import { loadTables } from "./tables.tsx";
 
 const CHANGE = /^(?:\s|--[^\n]*\n|\/\*[^]*?\*\/)*(?:insert|update|delete|replace|merge|with)\b/i;
+
+type Queries = Answer<"runtime", "GET /projects/{project}/databases/{database}/queries">;
 
 /** A line of a plan. */
 interface PlanLine {
@@ -106,6 +110,10 @@ export function SqlPage(name: DatabaseName) {
   const [isSaving, setSaving] = useState(false);
   const tables = useLoad(`tables ${name.project} ${name.database}`, async () => loadTables(name));
   const statements = useStatements(name);
+  useSavedQuery(name, (sql) => {
+    setText(sql);
+    if (listParameters(sql).length === 0) void statements.run(sql, {}, false);
+  });
   const names = (tables.data.value ?? []).flatMap((table) => [
     table.name,
     ...table.columns.map((column) => column.name),
@@ -151,6 +159,21 @@ export function SqlPage(name: DatabaseName) {
       {isSaving && <SaveDialog name={name} sql={text} onClose={() => setSaving(false)} />}
     </DatabaseFrame>
   );
+}
+
+/** Calls the function once with the text of the saved query that the address names. Other texts of an address are not run. */
+function useSavedQuery({ project, database }: DatabaseName, onFound: (sql: string) => void): void {
+  const wanted = queryValue("query");
+  const source = queryValue("from");
+  useEffect(() => {
+    if (wanted === "") return;
+    void attempt(async () => {
+      const path = `${databaseApi(project, database)}/queries`;
+      const { items } = await callService<Queries>("runtime", path);
+      const found = items.find((one) => one.name === wanted && one.source === source);
+      if (found !== undefined) onFound(found.sql);
+    });
+  }, [wanted, source]);
 }
 
 function Parameters(props: {

@@ -40,6 +40,7 @@ export function SchedulesPage() {
     })),
   );
   const selected = queryValue("schedule");
+  const service = queryValue("service");
   const schedule = loaded.data.value?.find(({ id }) => id === selected);
   return (
     <Split
@@ -48,8 +49,9 @@ export function SchedulesPage() {
     >
       <h1 class="hidden">{t("Schedules")}</h1>
       <Loading of={loaded}>
-        {(schedules) =>
-          schedules.length === 0 ? (
+        {(all) => {
+          const schedules = all.filter(({ service: of }) => service === "" || of === service);
+          return all.length === 0 ? (
             <Empty title={t("No schedules yet")}>
               <div class="cmd">
                 <code>{"every 5m { … }"}</code>
@@ -57,16 +59,42 @@ export function SchedulesPage() {
               <p>{t("Declared in a service file of the project where platform up was started.")}</p>
             </Empty>
           ) : (
-            <ScheduleTable
-              schedules={schedules}
-              selected={selected}
-              onSelect={({ id }) => setQuery({ schedule: id })}
-              onRun={() => void loaded.reload()}
-            />
-          )
-        }
+            <>
+              <ProjectFilter of={all} value={service} />
+              <ScheduleTable
+                schedules={schedules}
+                selected={selected}
+                onSelect={({ id }) => setQuery({ schedule: id })}
+                onRun={() => void loaded.reload()}
+              />
+            </>
+          );
+        }}
       </Loading>
     </Split>
+  );
+}
+
+/** Chooses the schedules of one project. */
+function ProjectFilter({ of: schedules, value }: { of: readonly Schedule[]; value: string }) {
+  const names = new Set(schedules.map(({ service }) => service));
+  if (value !== "") names.add(value);
+  return (
+    <div class="bar">
+      <select
+        class="field field-auto"
+        aria-label={t("Project")}
+        value={value}
+        onChange={(event) => setQuery({ service: event.currentTarget.value })}
+      >
+        <option value="">{t("All projects")}</option>
+        {[...names].toSorted().map((name) => (
+          <option key={name} value={name}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </div>
   );
 }
 

@@ -186,6 +186,15 @@ export async function callService<Answer>(
   return await call<Answer>(api(id, path), options);
 }
 
+/** Calls an operation of a service beside `/api/v1`, such as `/admin/remotes` of storage. */
+export async function callBeside<Answer>(
+  id: ServiceId,
+  path: string,
+  options?: Parameters<typeof call>[1],
+): Promise<Answer> {
+  return await call<Answer>(`${findService(id)?.base ?? ""}${path}`, options);
+}
+
 /** Address of a WebSocket of a service. */
 export function socketUrl(id: ServiceId, path: string): string {
   const base = findService(id)?.base ?? "";

@@ -76,6 +76,8 @@ export function listAreas(): readonly Area[] {
         { to: "/storage/events", label: t("Events") },
         { to: "/storage/drives", label: t("Drives") },
         { to: "/storage/jobs", label: t("Jobs") },
+        { to: "/storage/encryption", label: t("Encryption keys") },
+        { to: "/storage/remotes", label: t("Remotes") },
       ],
     },
     describeMessaging(),

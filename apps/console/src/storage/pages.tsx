@@ -6,9 +6,11 @@ import { t } from "../words/words.ts";
 import { BrowserPage } from "./browser.tsx";
 import { BucketsPage } from "./buckets.tsx";
 import { DrivesPage } from "./drives.tsx";
+import { EncryptionPage } from "./encryption-page.tsx";
 import { EventsPage } from "./events.tsx";
 import { JobsPage } from "./jobs.tsx";
 import { KeysPage } from "./keys.tsx";
+import { RemotesPage } from "./remotes-page.tsx";
 import { SettingsPage } from "./settings-page.tsx";
 
 /** The page of the current path. */
@@ -17,6 +19,8 @@ export default function StoragePages() {
   if (path.value === "/storage/users") return <KeysPage />;
   if (path.value === "/storage/events") return <EventsPage />;
   if (path.value === "/storage/jobs") return <JobsPage />;
+  if (path.value === "/storage/encryption") return <EncryptionPage />;
+  if (path.value === "/storage/remotes") return <RemotesPage />;
   if (path.value === "/storage/drives") return <DrivesPage />;
   const settings =
     matchPath("/storage/buckets/-/:bucket/:tab", path.value) ??

@@ -16,7 +16,14 @@ export interface TargetPath {
 }
 
 const PREFIX = /^\/svc\/([a-z]+)(\/.*)$/s;
-const ALLOWED_PATHS = ["/api/", "/ws/"];
+/** The API, streams, and what storage's administrators have beside it. */
+const ALLOWED_PATHS = [
+  "/api/",
+  "/ws/",
+  "/admin/encryption-keys",
+  "/admin/federation",
+  "/admin/remotes",
+];
 const REQUEST_HEADERS: ReadonlySet<string> = new Set([
   "accept",
   "accept-encoding",

@@ -75,6 +75,11 @@ const listQuery = pageQuery.extend({
   template: z.string().max(128).optional(),
   stream: z.enum(STREAMS).optional(),
   tag: z.string().max(64).optional(),
+  client: z
+    .string()
+    .max(255)
+    .optional()
+    .describe("Messages of this client, by its id; for those who may see all."),
 });
 
 /** Parts that the routes use. */
@@ -106,13 +111,18 @@ function createStatusRoutes({ messages, resender, rate }: MessageRoutesOptions):
       query: listQuery,
       answer: z.object({ messages: z.array(messageAnswer), next_cursor: nextCursor }),
       handle: async ({ query, caller }) => {
-        const { limit, cursor, ...filter } = query;
+        const { limit, cursor, client, ...filter } = query;
         const page = await readPage(
           { limit, cursor },
           {
             key: z.string().max(64),
             read: (max, before) =>
-              messages.list({ ...filter, client: visibleClient(caller), limit: max, before }),
+              messages.list({
+                ...filter,
+                client: visibleClient(caller) ?? client,
+                limit: max,
+                before,
+              }),
             keyOf: ({ message }) => message.id,
           },
         );

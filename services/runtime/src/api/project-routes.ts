@@ -8,6 +8,7 @@ import { z } from "zod";
 import { createLogFilter, parseLogEvent } from "../control/log-line.ts";
 import type { RunningServices } from "../control/running-services.ts";
 import type { ServiceControl } from "../control/service-control.ts";
+import { readInstalledVersion } from "../package/project-dependency.ts";
 import type { HostedProject, Projects } from "../projects/projects.ts";
 import { requireOperator, requireRead } from "./access.ts";
 import { hasAnyDataRight, hasDataRight } from "./data-access.ts";
@@ -43,6 +44,14 @@ const projectSchema = z.object({
   cuts: z
     .array(z.string())
     .meta({ description: "rules that the operator's `gate/projects.json` has changed" }),
+  package_version: z
+    .string()
+    .nullable()
+    .meta({ description: "of the platform's package in its folder; null if there is none" }),
+  reloaded_at: z
+    .string()
+    .nullable()
+    .meta({ description: "RFC 3339; since then requests reach its present version" }),
 });
 type ProjectDocument = z.input<typeof projectSchema>;
 
@@ -247,7 +256,7 @@ function streamProject(
 }
 
 function toDocument(
-  { record, origin, rules, cuts }: HostedProject,
+  { record, origin, rules, cuts, reloadedAtMs: at }: HostedProject,
   states: RunningServices,
 ): ProjectDocument {
   const { name, folder, kind, environment_file: file = null } = record;
@@ -262,6 +271,8 @@ function toDocument(
     environment_file: file,
     rules: [...rules],
     cuts: [...cuts],
+    package_version: readInstalledVersion(folder) ?? null,
+    reloaded_at: at === undefined ? null : new Date(at).toISOString(),
   };
 }
 

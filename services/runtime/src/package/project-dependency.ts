@@ -46,6 +46,16 @@ export function readDependency(folder: string): string | undefined {
   return dependencies?.[PACKAGE_NAME] ?? devDependencies?.[PACKAGE_NAME];
 }
 
+/** The version of the package that is installed in a project; undefined if it cannot be read. */
+export function readInstalledVersion(folder: string): string | undefined {
+  try {
+    const { version } = readJson(join(folder, OWN_ENTRY, MANIFEST)) as Manifest;
+    return typeof version === "string" ? version : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * Makes a package the dependency of a project: `vendor/platform-VERSION.tgz`, package.json and package-lock.json. Files of
  * earlier versions are removed at the end. Other dependencies stay as they are. Throws for files that are no JSON, before

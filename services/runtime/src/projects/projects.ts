@@ -75,6 +75,8 @@ export interface HostedProject {
   readonly rules: readonly string[];
   /** Changes of them by the operator's bounds. */
   readonly cuts: readonly string[];
+  /** Epoch ms since which requests reach its present version; undefined before the first one. */
+  readonly reloadedAtMs: number | undefined;
 }
 
 interface Hosted extends HostedProject {
@@ -87,6 +89,7 @@ interface Hosted extends HostedProject {
   ended: Promise<void> | undefined;
   rules: readonly string[];
   cuts: readonly string[];
+  reloadedAtMs: number | undefined;
   /** Notes about its routes at the gateway. */
   routeNotes: readonly string[];
   /** The version that requests are sent to; undefined until there is one. */
@@ -336,6 +339,7 @@ export class Projects {
     Object.assign(hosted, {
       version,
       cuts,
+      reloadedAtMs: Date.now(),
       rules: version.rules === null ? [] : listDeclared(version.rules),
       routeNotes: notes,
     });
@@ -571,7 +575,13 @@ function createHosted(record: ProjectRecord, entry: ServiceEntry, context: Entry
   const end = new AbortController();
   const started = Promise.resolve([]);
   const common = { record, entry, context, end, ending: end.signal, started };
-  const gateway = { rules: [], cuts: [], routeNotes: [], version: undefined };
+  const gateway = {
+    rules: [],
+    cuts: [],
+    routeNotes: [],
+    version: undefined,
+    reloadedAtMs: undefined,
+  };
   const changes = Promise.resolve();
   return { ...common, ...gateway, changes, part: undefined, origin: "", ended: undefined };
 }

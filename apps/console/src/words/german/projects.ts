@@ -170,4 +170,11 @@ export const PROJECTS: Readonly<Record<string, string>> = {
   "{n} headers": "{n} Header",
   "Only its first 256 KiB are shown.": "Nur die ersten 256 KiB werden gezeigt.",
   "Bytes, in base64": "Bytes, in Base64",
+  "Version of the package": "Version des Pakets",
+  "Last reload": "Zuletzt neu geladen",
+  "All projects": "Alle Projekte",
+  "Only of {name}": "Nur von {name}",
+  "Tables of {name}": "Tabellen von {name}",
+  "Saved queries of {name}": "Gespeicherte Abfragen von {name}",
+  "all {n}": "alle {n}",
 };
