@@ -187,47 +187,48 @@ test("quotes in comments open no field", async () => {
   ]);
 });
 
+const line = fc.constantFrom(
+  "a,b,12",
+  "a,b,-7\r",
+  "",
+  "\r",
+  ",",
+  "#a,b",
+  "\u00fc\u{1f600},b,3",
+  'a"b,"b",5',
+  '"a""b",b,6',
+  '"a",b,6\r',
+  '#"a,b',
+  '##"a,b',
+  '#,"a,b',
+  '##,"a,b',
+  '"a,b,"""",b,7',
+  '"",b,""',
+  '"a""",b,"7"\r',
+  "a,b,1,2,3,4,5,6,7",
+  "x".repeat(300),
+);
+const quotedLine = fc
+  .string({ unit: fc.constantFrom('""', ",", "a", "#"), maxLength: 40 })
+  .map((text) => `"${text}",b,"${text}"`);
+const rareLine = fc.constantFrom('"a\nb",b,3', '"a\n#"",b",b,4', '"a"x,b,9', '"a"\rb', "'\",b,1");
+const usualLines = fc.integer({ min: 0, max: 400 }).map((count) => Array(count).fill("a,b,8"));
+const someLine = fc.oneof(
+  { weight: 60, arbitrary: line },
+  { weight: 60, arbitrary: quotedLine },
+  { weight: 1, arbitrary: rareLine },
+);
+const files = fc.array(fc.oneof(usualLines, fc.array(someLine, { maxLength: 30 })), {
+  minLength: 20,
+  maxLength: 60,
+});
+const inputs = fc.record({
+  allowsQuotedRecordDelimiter: fc.boolean(),
+  comments: fc.constantFrom("", "#", "##"),
+  quoteEscapeCharacter: fc.constantFrom('"', '"', "\\"),
+});
+
 test("records are the same, whether thousands of bytes or a few are there", async () => {
-  const line = fc.constantFrom(
-    "a,b,12",
-    "a,b,-7\r",
-    "",
-    "\r",
-    ",",
-    "#a,b",
-    "\u00fc\u{1f600},b,3",
-    'a"b,"b",5',
-    '"a""b",b,6',
-    '"a",b,6\r',
-    '#"a,b',
-    '##"a,b',
-    '#,"a,b',
-    '##,"a,b',
-    '"a,b,"""",b,7',
-    '"",b,""',
-    '"a""",b,"7"\r',
-    "a,b,1,2,3,4,5,6,7",
-    "x".repeat(300),
-  );
-  const quoted = fc
-    .string({ unit: fc.constantFrom('""', ",", "a", "#"), maxLength: 40 })
-    .map((text) => `"${text}",b,"${text}"`);
-  const rare = fc.constantFrom('"a\nb",b,3', '"a\n#"",b",b,4', '"a"x,b,9', '"a"\rb', "'\",b,1");
-  const usual = fc.integer({ min: 0, max: 400 }).map((count) => Array(count).fill("a,b,8"));
-  const some = fc.oneof(
-    { weight: 60, arbitrary: line },
-    { weight: 60, arbitrary: quoted },
-    { weight: 1, arbitrary: rare },
-  );
-  const lines = fc.array(fc.oneof(usual, fc.array(some, { maxLength: 30 })), {
-    minLength: 20,
-    maxLength: 60,
-  });
-  const inputs = fc.record({
-    allowsQuotedRecordDelimiter: fc.boolean(),
-    comments: fc.constantFrom("", "#", "##"),
-    quoteEscapeCharacter: fc.constantFrom('"', '"', "\\"),
-  });
   const questions = [
     "SELECT s._1, s._3 FROM S3Object s WHERE s._2 = 'b'",
     "SELECT COUNT(*), SUM(CAST(s._3 AS INT)) FROM S3Object s WHERE s._3 <> ''",
@@ -235,7 +236,7 @@ test("records are the same, whether thousands of bytes or a few are there", asyn
   ];
   await fc.assert(
     fc.asyncProperty(
-      lines,
+      files,
       inputs,
       fc.constantFrom("", '"', ',"a'),
       async (parts, options, end) => {
