@@ -6,7 +6,6 @@ import { chromiumSkip } from "@platform/kernel/testing";
 import type { Platform } from "../../../identity/platform.ts";
 import {
   checkPage,
-  goTo,
   openConsole,
   openPlatform,
   readClicks,
@@ -67,7 +66,7 @@ const UNTIL_BROWSER_ENDS = { after: () => undefined };
 /** The page of the last test. */
 let kept: { browser: Browser; url: string; opened: ConsolePage } | undefined;
 
-/** Returns the page of the last test, at its overview, if it is of the same console: a browser's first look at a page costs three times that. */
+/** Loads the page of the last test again if it is of the same console: a browser's first look at a page costs three times that. */
 async function openKept(
   browser: Browser,
   url: string,
@@ -84,9 +83,7 @@ async function openKept(
   await opened.page.setViewportSize({ width, height });
   await opened.page.emulateMedia({ colorScheme });
   opened.reports.length = 0;
-  // Within the page, unless the task has left the console: a load costs as much as most tasks, and the check twice that.
-  if (opened.page.url().startsWith(new URL("/ui/", url).href)) await goTo(opened, "/");
-  else await opened.page.goto(new URL("/ui/", url).href);
+  await opened.page.goto(new URL("/ui/", url).href);
   await opened.page.locator("main#content.body").waitFor();
   return opened;
 }
