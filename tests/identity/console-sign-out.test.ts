@@ -1,7 +1,7 @@
 // Sign-in and sign-out of the platform's console at the real identity service.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Browser } from "../../services/auth/test/oauth/browser.ts";
+import { Browser } from "@platform/testing/browser";
 import { anyPort, find, findStarted, makeFolder, run } from "@platform/testing/platform-process";
 
 const ADMIN = { username: "root", password: "correct horse battery staple" };

@@ -12,7 +12,7 @@ import {
   startGate,
 } from "../../../services/gate/test/fixture/gate-process.ts";
 
-export { createCleanup } from "../../../services/gate/test/fixture/cleanup.ts";
+export { createCleanup } from "@platform/testing/cleanup";
 export { type GateProcess };
 
 type Context = Pick<TestContext, "after">;

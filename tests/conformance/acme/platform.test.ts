@@ -30,7 +30,7 @@ import {
   type Started,
 } from "@platform/testing/platform-process";
 import { waitFor } from "@platform/testing/wait";
-import { Browser } from "../../../services/auth/test/oauth/browser.ts";
+import { Browser } from "@platform/testing/browser";
 import { createPublicFetch } from "./public-client.ts";
 
 const DOMAIN = "example.test";
@@ -105,8 +105,14 @@ async function startPlatform() {
   const consoleUrl = `https://console.${DOMAIN}:${port}`;
   const flags = [
     ...anyPort.toSpliced(CONSOLE, 2).toSpliced(GATEWAY, 2),
-    ...["--gateway-addr", `127.0.0.1:${port}`, "--project-addr", "127.0.0.1:0"],
-    ...["--console-addr", "shared", "--console-url", consoleUrl],
+    "--gateway-addr",
+    `127.0.0.1:${port}`,
+    "--project-addr",
+    "127.0.0.1:0",
+    "--console-addr",
+    "shared",
+    "--console-url",
+    consoleUrl,
   ];
   const args = ["up", "--json", "--alone", "--data", data, "--domain", DOMAIN, "--auto-tls"];
   const env = {

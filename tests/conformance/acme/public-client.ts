@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
-import type { BrowserFetch } from "../../../services/auth/test/oauth/browser.ts";
+import type { BrowserFetch } from "@platform/testing/browser";
 
 /** Creates a `fetch` for `https://` URLs, whose host is reached at a port of this machine; it verifies certificates with `ca`. */
 export function createPublicFetch(

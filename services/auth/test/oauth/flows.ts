@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import * as client from "openid-client";
 import { onEachDatabase } from "../databases.ts";
-import { Browser } from "./browser.ts";
+import { Browser } from "@platform/testing/browser";
 import { addRole, bindClient, startHost, USER_ID, type Host } from "./host.ts";
 import { chooseScope } from "./relying-party.ts";
 

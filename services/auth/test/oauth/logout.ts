@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { createLocalJWKSet, jwtVerify, type JSONWebKeySet } from "jose";
 import { onEachDatabase } from "../databases.ts";
-import { Browser } from "./browser.ts";
+import { Browser } from "@platform/testing/browser";
 import { startHost, USER_ID, type Host } from "./host.ts";
 import {
   introspect,

@@ -1,6 +1,6 @@
 // A relying party of plain requests, for requests that real libraries do not allow.
 import { createHash, randomBytes } from "node:crypto";
-import { Browser } from "./browser.ts";
+import { Browser } from "@platform/testing/browser";
 import type { Host } from "./host.ts";
 
 /** The redirect URI; no process listens there. */

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { systemClock } from "@platform/kernel/time";
 import { onEachDatabase } from "../databases.ts";
-import { Browser } from "./browser.ts";
+import { Browser } from "@platform/testing/browser";
 import { startHost, USER_ID, type Host } from "./host.ts";
 import {
   introspect,

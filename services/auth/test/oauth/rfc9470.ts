@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { onEachDatabase } from "../databases.ts";
-import { Browser } from "./browser.ts";
+import { Browser } from "@platform/testing/browser";
 import { startHost, type Host } from "./host.ts";
 import {
   authorize,

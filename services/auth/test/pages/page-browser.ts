@@ -1,5 +1,5 @@
 // A browser without scripts for the pages: cookies, headers, forms, redirects.
-import { CookieJar } from "../cookie-jar.ts";
+import { CookieJar } from "@platform/testing/cookie-jar";
 import type { Stage } from "../stage.ts";
 
 const REDIRECTS_MAX = 10;

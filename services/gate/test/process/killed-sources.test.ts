@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { after, before, test } from "node:test";
 import { connect } from "node:tls";
 import { waitFor } from "@platform/testing/wait";
-import { createCleanup } from "../fixture/cleanup.ts";
+import { createCleanup } from "@platform/testing/cleanup";
 import { makeFolder, runtimes, startGate, type GateProcess } from "../fixture/gate-process.ts";
 import { openSources, type Sources, sourcesSkip as skip } from "../fixture/sources.ts";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
 import { StagedVault } from "@platform/testing/staged-vault";
 import { waitFor } from "@platform/testing/wait";
-import { createCleanup } from "../fixture/cleanup.ts";
+import { createCleanup } from "@platform/testing/cleanup";
 import { makeFolder, runtimes, spawnGate, startGate } from "../fixture/gate-process.ts";
 import { describeBucket, openBucket } from "../fixture/sources.ts";
 

@@ -1,9 +1,9 @@
 // Sources that change, break, die and return all the time.
 import assert from "node:assert/strict";
-import type { Sources } from "../../../../services/gate/test/fixture/sources.ts";
+import type { Sources } from "../../fixture/sources.ts";
 import { waitFor } from "@platform/testing/wait";
-import { waits } from "../../../../services/gate/test/soak/scene.ts";
-import type { Outages } from "../../../../services/gate/test/soak/tally.ts";
+import { waits } from "../scene.ts";
+import type { Outages } from "../tally.ts";
 import { SECRET_NAME } from "./load.ts";
 
 /** Numbers of changes and deaths so far. */

@@ -1,5 +1,5 @@
 // A browser without scripts: keeps cookies, follows redirects, submits forms.
-import { CookieJar } from "../cookie-jar.ts";
+import { CookieJar } from "./cookie-jar.ts";
 
 /** The end of a series of redirects. */
 export interface Landing {

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { appendFileSync } from "node:fs";
 import { Agent, request } from "node:https";
 import type { TLSSocket } from "node:tls";
-import type { Expectation, Outages, Tally } from "../../../../services/gate/test/soak/tally.ts";
-import { waits } from "../../../../services/gate/test/soak/scene.ts";
+import type { Expectation, Outages, Tally } from "../tally.ts";
+import { waits } from "../scene.ts";
 
 const PAUSE_MS = 100;
 

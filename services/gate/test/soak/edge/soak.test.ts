@@ -5,24 +5,16 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { pebbleSkip } from "@platform/testing/pebble";
-import {
-  makeFolder,
-  runtimes,
-  startGate,
-} from "../../../../services/gate/test/fixture/gate-process.ts";
-import { readMetric } from "../../../../services/gate/test/fixture/metrics.ts";
-import { serve } from "../../../../services/gate/test/fixture/serve.ts";
-import { openSources, sourcesSkip } from "../../../../services/gate/test/fixture/sources.ts";
-import { createHeapProbe } from "../../../../services/gate/test/soak/heap-samples.ts";
-import {
-  measureGrowth,
-  type Sample,
-  sampleProcess,
-} from "../../../../services/gate/test/soak/resources.ts";
-import { waits } from "../../../../services/gate/test/soak/scene.ts";
-import { Outages, Tally } from "../../../../services/gate/test/soak/tally.ts";
-import { prepareEdge } from "../edge.ts";
+import { findFreePort } from "@platform/kernel/testing";
+import { pebbleSkip, startPebble } from "@platform/testing/pebble";
+import { makeFolder, runtimes, startGate } from "../../fixture/gate-process.ts";
+import { readMetric } from "../../fixture/metrics.ts";
+import { serve } from "../../fixture/serve.ts";
+import { openSources, sourcesSkip } from "../../fixture/sources.ts";
+import { createHeapProbe } from "../heap-samples.ts";
+import { measureGrowth, type Sample, sampleProcess } from "../resources.ts";
+import { waits } from "../scene.ts";
+import { Outages, Tally } from "../tally.ts";
 import {
   FlapCounts,
   flapAddresses,
@@ -62,15 +54,23 @@ function describeRoutes(stable: string) {
 
 async function prepare(context: TestContext) {
   const root = makeFolder(context);
-  const edge = await prepareEdge(context, { folder: root, lifeSeconds: LIFE_SECONDS });
+  const [port, plainPort] = [await findFreePort(), await findFreePort()];
+  const places = { folder: root, tlsPort: port, httpPort: plainPort };
+  const pebble = await startPebble({ ...places, lifeSeconds: LIFE_SECONDS });
+  context.after(() => pebble.stop());
   const [one, two, stable] = [
     await startUpstream(context),
     await startUpstream(context),
     await startUpstream(context),
   ];
   const config = {
-    ...edge.config,
+    addr: `127.0.0.1:${port}`,
+    http_addr: `127.0.0.1:${plainPort}`,
+    workers: 2,
+    auto_tls: true,
     auto_tls_domain: ACME_NAMES,
+    acme_directory_url: pebble.directoryUrl,
+    acme_ca: pebble.caPath,
     local_addr: "127.0.0.1:0",
     no_route_status: 502,
   };
@@ -92,7 +92,7 @@ async function prepare(context: TestContext) {
     await gate.waitForLine((line) => line.msg === "certificate obtained" && line["name"] === name);
   }
   const local = `http://127.0.0.1:${gate.ports["local"]}`;
-  return { root, edge, gate, local, sources, describe, config, probe, urls: [one, two] as const };
+  return { root, pebble, gate, local, sources, describe, config, probe, urls: [one, two] as const };
 }
 
 const listSeen = (serials: LoadOptions["serials"]): string[] =>
@@ -110,15 +110,15 @@ type Stage = Awaited<ReturnType<typeof prepare>>;
 
 /** Runs load and faults for the time. */
 async function run(stage: Stage, empty: Outages) {
-  const { root, edge, gate, local, sources, describe, config, urls } = stage;
+  const { root, pebble, gate, local, sources, describe, config, urls } = stage;
   const end = new AbortController();
   const over = end.signal;
   const counts = new FlapCounts();
   const samples: Sample[] = [];
   const serials = new Map([...ACME_NAMES, SECRET_NAME].map((name) => [name, new Set<string>()]));
   const load: LoadOptions = {
-    port: edge.port,
-    ca: await edge.pebble.readRoot(),
+    port: gate.port,
+    ca: await pebble.readRoot(),
     tally: new Tally(),
     over,
     logPath: process.env["PLATFORM_EDGE_SOAK_LOG"] ?? join(root, "load.jsonl"),
