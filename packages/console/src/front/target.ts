@@ -16,14 +16,9 @@ export interface TargetPath {
 }
 
 const PREFIX = /^\/svc\/([a-z]+)(\/.*)$/s;
-/** The API, streams, and what storage's administrators have beside it. */
-const ALLOWED_PATHS = [
-  "/api/",
-  "/ws/",
-  "/admin/encryption-keys",
-  "/admin/federation",
-  "/admin/remotes",
-];
+const ALLOWED_PATHS = ["/api/", "/ws/"];
+/** Routes of storage's administrators, which have no version. */
+const STORAGE_PATHS = /^\/admin\/(?:encryption-keys|federation|remotes)(?:\/|$)/;
 const REQUEST_HEADERS: ReadonlySet<string> = new Set([
   "accept",
   "accept-encoding",
@@ -79,12 +74,12 @@ export function findTarget(
     throw new PlatformError("not_found", "The console has no such service.");
   }
   const path = found[2]!;
-  checkPath(path);
+  checkPath(path, target.id);
   return { target, path };
 }
 
 // Services normalise paths themselves, each in its way: what could leave the prefix in any of them is refused.
-function checkPath(path: string): void {
+function checkPath(path: string, id: ServiceId): void {
   const plain = path.split("?", 1)[0]!;
   const segments = plain.split("/").map(decodeSegment);
   const hasDots = segments.some(
@@ -94,6 +89,7 @@ function checkPath(path: string): void {
     throw new PlatformError("bad_request", "The path is not in its normal form.");
   }
   if (ALLOWED_PATHS.some((prefix) => plain.startsWith(prefix))) return;
+  if (id === "vault" && STORAGE_PATHS.test(plain)) return;
   throw new PlatformError("not_found", "The console forwards only the API of a service.");
 }
 

@@ -157,6 +157,9 @@ test("no path leads to another address, or out of the API of a service", async (
     "/console/login",
     "/api",
     "/apis/v1",
+    "/admin/backup",
+    "/admin/remotesx",
+    "/admin/remotes/../backup",
     "//evil.example/api/v1",
     "/http://evil.example/api/v1",
     "/api/../metrics",
@@ -189,19 +192,22 @@ test("no path leads to another address, or out of the API of a service", async (
     "/svc/127.0.0.1/api/v1/x",
     "/svc/notify:80/api/v1/x",
     "/svc/notify@evil.example/api/v1/x",
+    "/svc/notify/admin/remotes",
   ];
   for (const path of others) {
     const answer = await call("GET", path, undefined, { cookie });
     assert.equal(answer.status, 404, path);
   }
   assert.deepEqual(recorder.seen, []);
+  const remotes = await call("GET", "/svc/vault/admin/remotes/a/check", undefined, { cookie });
+  assert.equal(remotes.status, 200);
   for (const id of ids) {
     const answer = await call("GET", `/svc/${id}/api/v1/a//b%2Fc?x=../..`, undefined, { cookie });
     assert.equal(answer.status, 200);
   }
   assert.deepEqual(
     recorder.seen.map(({ url }) => url),
-    ["/api/v1/a//b%2Fc?x=../..", "/api/v1/a//b%2Fc?x=../.."],
+    ["/admin/remotes/a/check", "/api/v1/a//b%2Fc?x=../..", "/api/v1/a//b%2Fc?x=../.."],
   );
 });
 
