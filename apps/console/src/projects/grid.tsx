@@ -7,6 +7,7 @@ import { CellEditor } from "./cell-editor.tsx";
 import type { CellEditing } from "./cell-editing.ts";
 import { readWidths, setWidth, WIDTH_MIN } from "./column-widths.ts";
 import { describeCell, isNumberType, type Cell } from "./data.ts";
+import { type CellPlace, useDoubleClick } from "./double-click.ts";
 
 /** Step of a width by keyboard, in px. */
 const WIDTH_STEP = 16;
@@ -43,17 +44,25 @@ interface Values {
 }
 
 export function DataGrid<Row extends Values>(props: GridProps<Row>) {
-  const { label, columns, rows, idOf } = props;
+  const { label, columns, rows, idOf, editing } = props;
   const { table, window } = useRowWindow(rows.length, undefined);
   const first = window?.first ?? 0;
   const last = window?.last ?? rows.length;
   const rowPx = window?.rowPx ?? 0;
+  const edit = (place: CellPlace): void => {
+    const row = rows.find((one, index) => (idOf?.(one) ?? String(index)) === place.row);
+    const column = columns.find((one) => one.name === place.column);
+    if (row === undefined || column === undefined || editing?.cell?.row === place.row) return;
+    if (editing?.explain(column.name, row.values[column.index] ?? null) === undefined)
+      editing?.begin(place);
+  };
+  useDoubleClick(table, editing === undefined ? undefined : edit);
   return (
     <div class="grid-box" role="region" aria-label={label} tabIndex={0}>
       <table
         ref={table}
         class="table data-grid"
-        role={props.editing === undefined ? undefined : "grid"}
+        role={editing === undefined ? undefined : "grid"}
         aria-label={label}
         aria-rowcount={rows.length + 1}
       >
@@ -170,7 +179,6 @@ type RowProps<Row> = GridProps<Row> & { row: Row; id: string; rowIndex: number }
 function GridRow<Row extends Values>(props: RowProps<Row>) {
   const { columns, id, selected, onSelect, rowIndex } = props;
   const isSelected = id === selected;
-  const first = useRef<string | undefined>(undefined);
   return (
     <tr
       data-row={id}
@@ -178,11 +186,7 @@ function GridRow<Row extends Values>(props: RowProps<Row>) {
       aria-selected={isSelected ? "true" : undefined}
       aria-rowindex={rowIndex}
       tabIndex={onSelect === undefined ? undefined : 0}
-      onClick={(event) => {
-        if (event.detail <= 1) first.current = columnAt(event.target);
-        onSelect?.(id);
-      }}
-      onDblClick={() => editFirst(props, first.current)}
+      onClick={() => onSelect?.(id)}
       onKeyDown={(event) => {
         if (event.key === "Enter" && !event.defaultPrevented) onSelect?.(id);
         if (event.key === "ArrowRight" && event.target === event.currentTarget) {
@@ -195,22 +199,6 @@ function GridRow<Row extends Values>(props: RowProps<Row>) {
       ))}
     </tr>
   );
-}
-
-function columnAt(target: EventTarget | null): string | undefined {
-  return (target as Element | null)?.closest<HTMLElement>("td[data-column]")?.dataset["column"];
-}
-
-/** Edits the cell that was clicked first: the pane that this click opens moves another one under the pointer. */
-function editFirst<Row extends Values>(
-  { row, id, columns, editing }: RowProps<Row>,
-  name: string | undefined,
-): void {
-  const column = columns.find((one) => one.name === name);
-  if (editing === undefined || column === undefined || editing.cell?.row === id) return;
-  const value = row.values[column.index] ?? null;
-  if (editing.explain(column.name, value) === undefined)
-    editing.begin({ row: id, column: column.name });
 }
 
 function GridCell<Row extends Values>(props: RowProps<Row> & { column: GridColumn }) {

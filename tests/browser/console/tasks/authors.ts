@@ -1,6 +1,6 @@
-// Tasks of a project's author: find a row, add an application, find the line of a failure, run a saved query.
+// Tasks of a project's author: find a row, change a cell, add an application, find the line of a failure, run a saved query.
 import assert from "node:assert/strict";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { goTo } from "../chromium.ts";
 import { developer, fillItems, useDeveloper } from "../developer.ts";
 import { onPlatform, testTask, type Keyboard, type Mouse, type Task } from "./hands.ts";
@@ -71,7 +71,45 @@ async function openFailure(page: Page): Promise<void> {
   await page.locator("main tr[data-row]").first().waitFor();
 }
 
+/** Opens the table, unlocked, with the row of one person. */
+async function openRow({ page }: Mouse | Keyboard, id: number): Promise<Locator> {
+  await goTo({ page, reports: [] }, "/projects/shop/data/items/people");
+  await page.getByText("200 rows on this page").waitFor();
+  return page.locator(`.data-grid tr[data-row="[${id}]"]`);
+}
+
+/** Replaces the text of the cell that is edited. */
+async function changeEmail({ page }: Mouse | Keyboard, row: Locator): Promise<void> {
+  const email = `new-${(names += 1)}@example.com`;
+  await page.getByLabel("New value of email").waitFor();
+  await page.keyboard.press("Control+A");
+  await page.keyboard.type(email);
+  await page.keyboard.press("Enter");
+  await row.locator("td").filter({ hasText: email }).waitFor();
+}
+
 const TASKS: readonly Task[] = [
+  {
+    name: "change one cell",
+    clicks: 4,
+    byMouse: async (hand) => {
+      const row = await openRow(hand, 42);
+      await hand.page.getByRole("button", { name: "Unlock" }).click();
+      // The pane of the row opens where the second click ends.
+      await row.locator("td:nth-child(2)").dblclick();
+      await changeEmail(hand, row);
+    },
+    byKeyboard: async (hand) => {
+      const { page } = hand;
+      const row = await openRow(hand, 43);
+      // The filter has the focus; the head of the page is in front of it.
+      await hand.tabTo(page.getByRole("button", { name: "Unlock" }), "Shift+Tab");
+      await hand.press("Enter");
+      await hand.moveToRow(row);
+      for (const key of ["ArrowRight", "ArrowRight", "Enter"]) await hand.press(key);
+      await changeEmail(hand, row);
+    },
+  },
   {
     name: "find a row by its email",
     clicks: 3,

@@ -198,12 +198,12 @@ export class Keyboard {
     assert.fail("the row cannot be reached");
   }
 
-  /** Moves the focus to a control by Tab. */
-  async tabTo(target: Locator): Promise<void> {
+  /** Moves the focus to a control by Tab, or back to it. */
+  async tabTo(target: Locator, key: "Tab" | "Shift+Tab" = "Tab"): Promise<void> {
     await target.first().waitFor();
     for (let n = 0; n < TABS_MAX; n += 1) {
       if (await isFocused(target)) return;
-      await this.press("Tab");
+      await this.press(key);
     }
     assert.fail("the control cannot be reached");
   }
