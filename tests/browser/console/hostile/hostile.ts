@@ -35,7 +35,7 @@ const TIME = /^\d{4}-\d\d-\d\dT/;
 /** Loads a page again, with the payload in every text that the services send to it. A dialog that opens is a report. */
 export async function poison({ page, reports }: ConsolePage): Promise<void> {
   page.on("dialog", () => reports.push("a dialog opened"));
-  await page.route(/\/api\/v1\//, poisonAnswer);
+  await page.route(/\/(?:api\/v1|admin)\//, poisonAnswer);
   await page.routeWebSocket(/\/console\/live|\/ws(?:[/?]|$)/, poisonSocket);
   await page.reload();
   await page.locator("main#content.body").waitFor();

@@ -38,6 +38,8 @@ export const SERVICE_SCREENS: readonly string[] = [
   "/storage/drives",
   "/storage/events",
   "/storage/jobs",
+  "/storage/encryption",
+  "/storage/remotes",
   "/projects",
   "/runtime/services",
   "/runtime/schedules",

@@ -39,6 +39,10 @@ before(async () => {
   );
   const key = JSON.stringify({ user: "shop" });
   await platform.storage("POST", "/api/v1/keys", key, { "content-type": "application/json" });
+  const named = JSON.stringify({ name: "orders", description: "what customers sign" });
+  await platform.storage("POST", "/admin/encryption-keys", named, {
+    "content-type": "application/json",
+  });
   await platform.breakRoute(ROUTE);
   const target = "https://127.0.0.1:9";
   const open = { auth: { type: "none" }, target };
