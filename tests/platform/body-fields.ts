@@ -84,15 +84,16 @@ export const BODY_FIELDS: Readonly<Record<string, BodyFields>> = {
     named: {
       url: "address: allow_private_targets",
       forward_to: "address: allow_private_targets",
+      host: "address of a mail server, on any network: only with the scope *:*",
       "push.url": "address: only browsers open it",
       "subscription.endpoint": "address: allow_private_targets",
     },
     others: readFields(`
       access_key attachments[].content attachments[].content_id attachments[].content_type
       attachments[].filename bcc[] calendar.content cc[] domain email expires_at from headers.* html locale
-      match.to_pattern messages[]? metadata.* name password push.topic reply_to reply_to[] secret_key
+      match.to_pattern messages[]? metadata.* name pass password push.topic reply_to reply_to[] secret_key
       send_at source.html source.subject source.text subject subscriber subscription.keys.auth
-      subscription.keys.p256dh tags[] template text to to[] token username variables?
+      subscription.keys.p256dh tags[] template text to to[] token user username variables?
     `),
   },
   tunnel: {
