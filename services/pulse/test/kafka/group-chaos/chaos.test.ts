@@ -98,7 +98,8 @@ test(
     for (const member of members) member.die();
     await Promise.all(ended);
     assert.deepEqual(history.violations, []);
-    assert.ok(history.isDone(ends), `not all was read; the group is ${state}`);
+    const offsets = JSON.stringify({ ends, committed: history.readCommitted() });
+    assert.ok(history.isDone(ends), `not all was read; the group is ${state}: ${offsets}`);
     assert.equal(
       history.count().messages,
       ends.reduce((sum, end) => sum + end, 0),
