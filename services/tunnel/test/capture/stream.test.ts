@@ -31,14 +31,15 @@ const ADA = { authorization: "Bearer token-of-ada-0123456789" };
 const BOB = { authorization: "Bearer token-of-bob-0123456789" };
 let port = 0;
 let tunnelId = "";
-let finish = (): unknown => undefined;
+/** Ends the answer that hangs, once its request has arrived. */
+const hanging = Promise.withResolvers<() => void>();
 
 before(async () => {
   const local = await startLocal(cleanup, (request, response) => {
     request.resume();
     if (request.url === "/hang") {
       response.flushHeaders();
-      finish = () => response.end();
+      hanging.resolve(() => void response.end());
       return;
     }
     response.statusCode = request.url?.startsWith("/bad") === true ? 503 : 200;
@@ -101,6 +102,8 @@ test("a request is shown when it begins and again with its answer", async () => 
   const visiting = visit("/hang");
   const begun = await waitFor(({ path }) => path === "/hang");
   assert.deepEqual([begun.state, begun.status], ["open", 0]);
+  // The relay shows a request before the service has it.
+  const finish = await hanging.promise;
   finish();
   await visiting;
   const ended = await waitFor(({ id, state }) => id === begun.id && state === "complete");
