@@ -279,9 +279,10 @@ function unpack(
   const view = new DataView(bytes.buffer, bytes.byteOffset + start, bytes.byteLength - start);
   // A number of 24 bits at most is in the 32 bits from its first byte on.
   const wordMax = view.byteLength - 4;
+  const whole = Math.min(count, wordMax < 0 ? 0 : Math.floor((wordMax * 8) / width) + 1);
   let index = 0;
   let bit = 0;
-  for (; index < count && bit >>> 3 <= wordMax; index++, bit += width) {
+  for (; index < whole; index++, bit += width) {
     into[from + index] = (view.getUint32(bit >>> 3, true) >>> (bit & 7)) & mask;
   }
   for (; index < count; index++, bit += width) {

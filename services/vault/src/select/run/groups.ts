@@ -26,6 +26,8 @@ export class Groups {
   readonly #aggregates: Aggregate[] = [];
   readonly #byCanonical = new Map<string, number>();
   readonly #groups = new Map<string, Group>();
+  /** The group of all rows, if there are no keys. */
+  readonly #whole: Group | undefined;
   readonly #having: Getter | undefined;
   /** The record of the current group. */
   readonly project: Projection;
@@ -64,26 +66,28 @@ export class Groups {
     this.project = compileGroupProjection(query, groupScope);
     this.#having = query.having === undefined ? undefined : compile(query.having, groupScope);
     this.order = order.map((expression) => compile(expression, groupScope));
-    if (query.groupBy.length === 0) this.#groups.set("", this.#createGroup([]));
+    if (query.groupBy.length > 0) return;
+    this.#whole = this.#createGroup([]);
+    this.#groups.set("", this.#whole);
   }
 
   /** Adds the current row to its group. */
   add(): void {
+    const { accumulators } = this.#whole ?? this.#findGroup();
+    for (const accumulator of accumulators) accumulator.add();
+  }
+
+  #findGroup(): Group {
+    const values = this.#keys.map((getter) => getter());
     let key = "";
-    let group: Group | undefined;
-    if (this.#keys.length === 0) group = this.#groups.get("");
-    else {
-      const values = this.#keys.map((getter) => getter());
-      // NULL and MISSING are one group.
-      for (const value of values) key += toKey(value ?? null);
-      group = this.#groups.get(key);
-      if (group === undefined) {
-        this.#budget.take(2 * key.length + 60 * this.#aggregates.length);
-        group = this.#createGroup(values);
-        this.#groups.set(key, group);
-      }
-    }
-    for (const accumulator of group!.accumulators) accumulator.add();
+    // NULL and MISSING are one group.
+    for (const value of values) key += toKey(value ?? null);
+    const known = this.#groups.get(key);
+    if (known !== undefined) return known;
+    this.#budget.take(2 * key.length + 60 * this.#aggregates.length);
+    const group = this.#createGroup(values);
+    this.#groups.set(key, group);
+    return group;
   }
 
   /** Makes one group after another the current one, as far as HAVING allows. */
