@@ -43,6 +43,11 @@ before(async () => {
   await platform.storage("POST", "/admin/encryption-keys", named, {
     "content-type": "application/json",
   });
+  const remote = { name: "archive", endpoint: "https://objects.example.com", region: "eu" };
+  const keys = { access_key: "archive", secret_key: "secret-of-the-archive" };
+  await platform.storage("POST", "/admin/remotes", JSON.stringify({ ...remote, ...keys }), {
+    "content-type": "application/json",
+  });
   await platform.breakRoute(ROUTE);
   const target = "https://127.0.0.1:9";
   const open = { auth: { type: "none" }, target };
