@@ -37,7 +37,7 @@ function describeState({ state, delete_at: at }: Key): string {
   const words: Record<Key["state"], string> = {
     enabled: t("Active"),
     disabled: t("Disabled"),
-    pending_deletion: t("Deleted {date}", { date: formatDate(at) }),
+    pending_deletion: t("Deletion on {date}", { date: formatDate(at) }),
   };
   return words[state];
 }

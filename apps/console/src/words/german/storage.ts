@@ -290,7 +290,7 @@ export const STORAGE: Readonly<Record<string, string>> = {
   "Expired objects": "Abgelaufene Objekte",
   "Aborted uploads": "Abgebrochene Uploads",
   "Moved objects": "Verschobene Objekte",
-  "Deleted {date}": "Löschung am {date}",
+  "Deletion on {date}": "Löschung am {date}",
   "Encryption keys": "Schlüssel",
   "New encryption key": "Neuer Schlüssel für Objekte",
   "No named keys yet": "Noch keine benannten Schlüssel",
