@@ -286,7 +286,7 @@ test(
     await dialog.locator(".problem, .hint-bad").first().waitFor();
     await dialog.getByLabel(/^Days/).fill("7");
     await dialog.getByRole("button", { name: "Delete" }).click();
-    await page.locator("main tr", { hasText: "Deleted" }).waitFor();
+    await page.locator("main tr", { hasText: "Deletion on" }).waitFor();
     await pane.getByRole("button", { name: "Enable" }).waitFor();
     await page.getByRole("button", { name: "Rotate the key of SSE-S3" }).click();
     await page.getByText("There is a new version").waitFor();
