@@ -6,7 +6,7 @@ const placesOfLife = 1_000_000;
 export class History {
   /** Number of times each message was processed, by partition and offset. */
   readonly #processed: number[][];
-  /** The highest commit that the broker has acknowledged, by partition. */
+  /** The highest offset that the broker is known to hold, by partition. */
   readonly #committed: number[];
   readonly violations: string[] = [];
   /** The generation of the last successful join. */
@@ -34,6 +34,8 @@ export class History {
     if (offset < before[partition]!) {
       this.#blame(`${member} begins ${partition} at ${offset}, committed was ${before[partition]}`);
     }
+    // The member that committed it may have died before its answer arrived.
+    this.#raise(partition, offset);
   }
 
   process(member: string, partition: number, offset: number, value: string): void {
@@ -69,15 +71,18 @@ export class History {
     }
     this.#newest = Math.max(this.#newest, place);
     this.commits++;
-    for (const [partition, offset] of offsets) {
-      for (let at = this.#committed[partition]!; at < offset; at++) {
-        if (this.#processed[partition]![at] === undefined) {
-          this.#blame(`${partition}:${at} was committed and never processed`);
-          break;
-        }
+    for (const [partition, offset] of offsets) this.#raise(partition, offset);
+  }
+
+  /** Notes that the broker holds this offset, and checks that all before it was processed. */
+  #raise(partition: number, offset: number): void {
+    for (let at = this.#committed[partition]!; at < offset; at++) {
+      if (this.#processed[partition]![at] === undefined) {
+        this.#blame(`${partition}:${at} was committed and never processed`);
+        break;
       }
-      this.#committed[partition] = Math.max(this.#committed[partition]!, offset);
     }
+    this.#committed[partition] = Math.max(this.#committed[partition]!, offset);
   }
 
   get committedTotal(): number {
