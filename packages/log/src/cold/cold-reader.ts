@@ -14,6 +14,8 @@ const CHUNKS_AHEAD = 2;
 const PATIENCE_MS = 30_000;
 const BACKOFF_MS = 250;
 const BACKOFF_MS_MAX = 5_000;
+/** Chunks that are being written to the cache while their readers have them already. */
+const WRITES_MAX = 4;
 /** Interval of asking how late the event loop is, and for how long after the last read. */
 const LOOP_TICK_MS = 10;
 const LOOP_WATCH_MS = 1_000;
@@ -53,8 +55,9 @@ interface Chunk extends ColdFile {
 export class ColdReader {
   readonly #options: ColdReaderOptions;
   readonly #slots = new FetchSlots();
-  /** Fetches in flight by chunk. */
+  /** Chunks by name until they are in the cache. */
   readonly #fetches = new Map<string, Promise<Buffer>>();
+  readonly #writes = new Set<Promise<void>>();
   /** The chunk read last, by object. */
   readonly #lastRead = new Map<string, number>();
   readonly #ending = Promise.withResolvers<void>();
@@ -89,15 +92,17 @@ export class ColdReader {
     await before?.close();
   }
 
-  /** The object as a file. */
-  open(file: ColdFile): ReadableFile {
+  /** The object as a file. Its reads reject with the reason of `signal` once that has fired. */
+  open(file: ColdFile, signal?: AbortSignal): ReadableFile {
     return {
       read: async (into, at, length, position) => {
         const end = Math.min(position + length, file.bytes);
         for (let next = position; next < end;) {
           const chunk = chunkAt(file, Math.floor(next / CHUNK_BYTES));
           const count = Math.min(end, chunk.end) - next;
+          signal?.throwIfAborted();
           await this.#awaitShare(count);
+          signal?.throwIfAborted();
           await this.#readChunk(chunk, into, at + next - position, count, next - chunk.start);
           next += count;
         }
@@ -129,6 +134,7 @@ export class ColdReader {
     this.#isClosed = true;
     this.#ending.resolve();
     await Promise.allSettled(this.#fetches.values());
+    await Promise.all(this.#writes);
     await this.#cache?.close();
   }
 
@@ -204,24 +210,33 @@ export class ColdReader {
   }
 
   #fetch(chunk: Chunk, takeSlot: () => Promise<void>): Promise<Buffer> {
-    const fetching = this.#fetchInSlot(chunk, takeSlot).finally(() => {
-      this.#fetches.delete(chunk.name);
-    });
+    const fetching = this.#fetchInSlot(chunk, takeSlot);
     this.#fetches.set(chunk.name, fetching);
+    fetching.catch(() => this.#fetches.delete(chunk.name));
     return fetching;
   }
 
   async #fetchInSlot(chunk: Chunk, takeSlot: () => Promise<void>): Promise<Buffer> {
     await takeSlot();
-    let bytes: Buffer;
     try {
-      bytes = await this.#fetchPatiently(chunk);
+      const bytes = await this.#fetchPatiently(chunk);
+      this.reads.store += 1;
+      const writing = this.#keep(chunk, bytes);
+      this.#writes.add(writing);
+      void writing.finally(() => {
+        this.#writes.delete(writing);
+        this.#fetches.delete(chunk.name);
+      });
+      // The store is not read faster than the disk takes it.
+      if (this.#writes.size > WRITES_MAX) await writing;
+      return bytes;
     } finally {
       this.#slots.release(chunk.partition);
     }
-    this.reads.store += 1;
-    if (this.#options.hasRoom()) await this.#cache?.put(chunk.name, bytes);
-    return bytes;
+  }
+
+  async #keep({ name }: Chunk, bytes: Buffer): Promise<void> {
+    if (this.#options.hasRoom()) await this.#cache?.put(name, bytes);
   }
 
   async #fetchPatiently({ object, start, end }: Chunk): Promise<Buffer> {

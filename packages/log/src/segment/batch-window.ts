@@ -49,7 +49,10 @@ export class BatchWindow {
     const position = this.position;
     const length = Math.min(Math.max(bytes, this.#size), this.#end - position);
     const chunk = Buffer.allocUnsafe(Math.max(0, length));
-    const count = await this.#file.read(chunk, 0, chunk.length, position);
+    // The beginning of a batch that is larger than the window.
+    const kept = this.#chunk.copy(chunk, 0, Math.min(this.#at, this.#chunk.length));
+    const left = chunk.length - kept;
+    const count = kept + (await this.#file.read(chunk, kept, left, position + kept));
     if (count < bytes) {
       throw new LogError("corrupt", `a segment ends at ${position + count}, inside a batch`);
     }

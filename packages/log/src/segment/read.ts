@@ -34,6 +34,14 @@ export interface ReaderOptions {
   onDamagedCopy: (partition: Partition, extent: Extent, reason: string) => void;
 }
 
+/** Bounds of a read in one extent. */
+interface ExtentBounds {
+  bytesMax: number;
+  /** Bytes that were found in earlier extents. */
+  bytesBefore: number;
+  signal: AbortSignal | undefined;
+}
+
 /**
  * Reads whole batches. Data from files is verified against its checksums, again after a few minutes. Damage makes only
  * the batches that it touches unreadable.
@@ -56,9 +64,15 @@ export class Reader {
   /**
    * Reads whole batches from the one that contains `offset` on, at most `bytesMax` bytes; a first batch that is larger
    * is returned alone. Returns nothing past the durable end.
-   * Rejects with `offset-out-of-range`, `unknown-topic` after a deletion, `corrupt` (`DamagedError`).
+   * Rejects with `offset-out-of-range`, `unknown-topic` after a deletion, `corrupt` (`DamagedError`), and with the reason of
+   * `signal` while it reads an object.
    */
-  async read(partition: Partition, offset: number, bytesMax: number): Promise<ReadResult> {
+  async read(
+    partition: Partition,
+    offset: number,
+    bytesMax: number,
+    signal?: AbortSignal,
+  ): Promise<ReadResult> {
     const buffers: Buffer[] = [];
     let bytes = 0;
     let next = offset;
@@ -78,7 +92,8 @@ export class Reader {
       // Records that were found on the disk do not wait for those in the store.
       if (bytes > 0 && extent.isRemote === true && isLocal) break;
       isLocal = extent.isRemote !== true;
-      const found = await this.#readOrExplain(partition, extent, next, room, bytes);
+      const bounds = { bytesMax: room, bytesBefore: bytes, signal };
+      const found = await this.#readOrExplain(partition, extent, next, bounds);
       // Compaction or retention replaced the file meanwhile, or there is damage after the batches found so far.
       if (found === "replaced") continue;
       if (found === "damaged") break;
@@ -131,13 +146,13 @@ export class Reader {
     partition: Partition,
     extent: Extent,
     offset: number,
-    bytesMax: number,
-    bytesBefore: number,
+    bounds: ExtentBounds,
   ): Promise<ReadResult | "replaced" | "damaged"> {
+    const { bytesBefore } = bounds;
     const wasRemote = extent.isRemote;
     try {
       this.#damages.check(partition, offset);
-      return await this.#readExtent(partition, extent, offset, bytesMax, bytesBefore);
+      return await this.#readExtent(partition, extent, offset, bounds);
     } catch (error) {
       if (error instanceof DamagedError || !isDamage(error)) {
         if (error instanceof DamagedError && bytesBefore > 0) return "damaged";
@@ -164,34 +179,31 @@ export class Reader {
     partition: Partition,
     extent: Extent,
     offset: number,
-    bytesMax: number,
-    bytesBefore: number,
+    bounds: ExtentBounds,
   ): Promise<ReadResult> {
-    if (extent.isRemote !== true)
-      return this.#readFile(partition, extent, offset, bytesMax, bytesBefore);
+    if (extent.isRemote !== true) return this.#readFile(partition, extent, offset, bounds);
     try {
-      return await this.#readFile(partition, extent, offset, bytesMax, bytesBefore);
+      return await this.#readFile(partition, extent, offset, bounds);
     } catch (error) {
       if (!isDamage(error) || isMissing(error)) throw error;
     }
     // The chunk on this disk may be damaged while the object is not.
     await this.#segments.refetch(partition, extent);
-    return this.#readFile(partition, extent, offset, bytesMax, bytesBefore);
+    return this.#readFile(partition, extent, offset, bounds);
   }
 
   async #readFile(
     partition: Partition,
     extent: Extent,
     offset: number,
-    bytesMax: number,
-    bytesBefore: number,
+    { bytesMax, bytesBefore, signal }: ExtentBounds,
   ): Promise<ReadResult> {
     // The extent may grow during the read; its current end is enough.
     const end = extent.position + extent.length;
     const extentNext = extent.nextOffset;
     const start = await this.#findStart(partition, extent, offset);
     const path = extentPath(partition, extent);
-    const lease = await this.#segments.useExtent(partition, extent);
+    const lease = await this.#segments.useExtent(partition, extent, signal);
     try {
       const size = Math.max(bytesMax, READ_BYTES_MIN) + start.slack;
       const window = new BatchWindow(lease.file, start.position, end, size);

@@ -198,10 +198,15 @@ export class Segments {
     await this.#saveIndex(extentPath(partition, extent), await this.indexOf(partition, extent));
   }
 
-  /** The file of an extent for reading, or its object. */
-  async useExtent(partition: Partition, extent: Extent): Promise<FileLease<ReadableFile>> {
+  /** The file of an extent for reading, or its object, whose reads end with the reason of `signal`. */
+  async useExtent(
+    partition: Partition,
+    extent: Extent,
+    signal?: AbortSignal,
+  ): Promise<FileLease<ReadableFile>> {
     if (extent.isRemote !== true) return this.files.use(extentPath(partition, extent));
-    return { file: this.#cold.open(coldFileOf(partition, extent)), release: () => undefined };
+    const file = this.#cold.open(coldFileOf(partition, extent), signal);
+    return { file, release: () => undefined };
   }
 
   /** Notes a read of local records: those of the store leave it room. */

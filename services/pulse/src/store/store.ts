@@ -105,9 +105,14 @@ export class Store {
     return results.slice(0, batches.length);
   }
 
-  /** Reads whole batches from the one that contains `offset` on; nothing past the durable end. */
-  read(partition: PartitionView, offset: number, bytesMax: number): Promise<ReadResult> {
-    return this.log.read(partition, offset, bytesMax);
+  /** Reads whole batches from the one that contains `offset` on; nothing past the durable end. `signal` as in the log. */
+  read(
+    partition: PartitionView,
+    offset: number,
+    bytesMax: number,
+    signal?: AbortSignal,
+  ): Promise<ReadResult> {
+    return this.log.read(partition, offset, bytesMax, signal);
   }
 
   /** Like `read`, but skips damage, which the log has reported: the result is empty up to its end. */

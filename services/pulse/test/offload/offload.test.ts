@@ -218,6 +218,7 @@ test("while the store is away publishing and local reads go on, remote reads wai
   const elapsedMs = performance.now() - startedMs;
   assert.deepEqual([waiting.errorCode, waiting.records?.length ?? 0], [0, 0]);
   assert.ok(elapsedMs >= 290, `it answered after ${elapsedMs} ms`);
+  await checkImpatience(pulse);
   const subscriber = await EventReader.open(`${pulse.url}/api/v1/subscribe/far?from=earliest`);
   payloads.push(...(await publishMany(pulse, "far", 8)));
   const last = await fetchOnce(pulse, "far", payloads.length - 1, 5_000);
@@ -237,6 +238,14 @@ test("while the store is away publishing and local reads go on, remote reads wai
   await waitForOffload(pulse, 5);
   assert.equal(digest(await readByKafka(pulse, "far", payloads.length)), digest(payloads));
 });
+
+/** A client that asks again and again for records of a store that is away holds one read, not one for each request. */
+async function checkImpatience(pulse: PulseHere): Promise<void> {
+  const before = process.memoryUsage().arrayBuffers;
+  for (let times = 0; times < 40; times++) await fetchOnce(pulse, "far", 0, 0);
+  const grownMb = (process.memoryUsage().arrayBuffers - before) / 1e6;
+  assert.ok(grownMb < 8, `${grownMb} MB more after 40 requests of 0.5 MB`);
+}
 
 /** A proxy in front of the store that can refuse everything. */
 async function startGate(t: { after(done: () => unknown): void }) {

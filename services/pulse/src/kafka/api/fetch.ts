@@ -2,6 +2,7 @@
 import { compressionOf, readBatchHeader } from "@platform/log/batch";
 import type { PartitionView, ReadResult } from "@platform/log";
 import { toAnswer } from "../answer.ts";
+import { ColdReads } from "../cold-reads.ts";
 import { findTopic, findTopicById, leaderEpochOf, mayUse, type KafkaBroker } from "../broker.ts";
 import { ERROR_CODES, type ErrorCode } from "../protocol/error-codes.ts";
 import { fetch } from "../protocol/messages/index.ts";
@@ -32,8 +33,18 @@ interface FetchPartition {
   errorCode: ErrorCode;
 }
 
+/** Where records are read. */
+interface FetchSource {
+  broker: KafkaBroker;
+  coldReads: ColdReads;
+}
+
 /** Creates the route of Fetch. Fetch sessions (KIP-227) are not supported: the session id is always 0. */
 export function createFetchRoutes(broker: KafkaBroker): Route[] {
+  const coldReads = new ColdReads((view, offset, bytesMax, signal) =>
+    readFilled(broker, view, offset, bytesMax, signal),
+  );
+  const source = { broker, coldReads };
   return [
     route(
       fetch,
@@ -57,7 +68,7 @@ export function createFetchRoutes(broker: KafkaBroker): Route[] {
         await context.turn();
         refuseForbidden(partitions, principal);
         const bytesMax = Math.max(1, Math.min(request.maxBytes, broker.fetchBytesMax));
-        const answers = await readWithRoom(broker, partitions, { bytesMax, coldUntilMs }, context);
+        const answers = await readWithRoom(source, partitions, { bytesMax, coldUntilMs }, context);
         const throttleTimeMs = broker.quotas.fetch.charge(
           principal.tenant,
           countBytes(answers.values()),
@@ -204,24 +215,25 @@ async function measure(
  * consumer retries.
  */
 async function readWithRoom(
-  broker: KafkaBroker,
+  source: FetchSource,
   partitions: readonly FetchPartition[],
   { bytesMax, coldUntilMs }: ReadBounds,
   context: RequestContext,
 ): Promise<Map<FetchPartition, PartitionAnswer>> {
+  const { settings } = source.broker;
   let bytes = 0;
   let batchBytes = 0;
   for (const { view, offset, bytesMax: own } of partitions) {
     if (view === undefined || view.durableEnd <= offset) continue;
     bytes += Math.min(Math.max(1, own), view.bytes);
-    batchBytes = Math.max(batchBytes, Math.min(broker.settings.limits.batchBytesMax, view.bytes));
+    batchBytes = Math.max(batchBytes, Math.min(settings.limits.batchBytesMax, view.bytes));
   }
   const { version } = context;
-  if (bytes === 0) return readAll(broker, partitions, { bytesMax: 0, coldUntilMs }, version);
+  if (bytes === 0) return readAll(source, partitions, { bytesMax: 0, coldUntilMs }, version);
   const smallMax = Math.min(bytesMax, await context.reserveSmall(batchBytes));
   if (smallMax > 0) {
     const answers = await readAll(
-      broker,
+      source,
       partitions,
       { bytesMax: smallMax, isStrict: true, coldUntilMs },
       version,
@@ -229,7 +241,7 @@ async function readWithRoom(
     if (!isEmpty(answers.values())) return answers;
   }
   const granted = await context.reserve(Math.min(bytes, bytesMax), batchBytes);
-  return readAll(broker, partitions, { bytesMax: granted, coldUntilMs }, version);
+  return readAll(source, partitions, { bytesMax: granted, coldUntilMs }, version);
 }
 
 /** True if there is neither a record nor an error. */
@@ -255,13 +267,13 @@ interface ReadBounds {
  * storage.
  */
 async function readAll(
-  broker: KafkaBroker,
+  source: FetchSource,
   partitions: readonly FetchPartition[],
   { bytesMax, isStrict = false, coldUntilMs }: ReadBounds,
   version: number,
 ): Promise<Map<FetchPartition, PartitionAnswer>> {
   const answers = new Map<FetchPartition, PartitionAnswer>();
-  const { log } = broker.store;
+  const { log } = source.broker.store;
   const isCold = ({ view, offset }: FetchPartition) =>
     view !== undefined && view.durableEnd > offset && log.isRemote(view, offset);
   const cold = partitions.filter(isCold);
@@ -271,7 +283,7 @@ async function readAll(
     const soonMs = performance.now() + COLD_WAIT_MS;
     const untilMs = left < bytesMax ? Math.min(coldUntilMs, soonMs) : coldUntilMs;
     const bounds = { bytesMax: left, isStrict, coldUntilMs: untilMs };
-    const answer = await readPartition(broker, partition, bounds, version);
+    const answer = await readPartition(source, partition, bounds, version);
     for (const buffer of answer.records ?? []) left -= buffer.length;
     answers.set(partition, answer);
   }
@@ -287,7 +299,7 @@ function countBytes(answers: Iterable<PartitionAnswer>): number {
 }
 
 async function readPartition(
-  broker: KafkaBroker,
+  { broker, coldReads }: FetchSource,
   { topic, view, index, offset, bytesMax, errorCode }: FetchPartition,
   { bytesMax: left, isStrict = false, coldUntilMs }: ReadBounds,
   version: number,
@@ -297,9 +309,10 @@ async function readPartition(
   try {
     const readMax = Math.max(1, Math.min(bytesMax, left));
     const isCold = broker.store.log.isRemote(view, offset);
-    const reading = readFilled(broker, view, offset, readMax);
-    const found = await (isCold ? waitUntil(reading, coldUntilMs) : reading);
-    // The chunk is fetched meanwhile, for the next request of the client.
+    const found = await (isCold
+      ? coldReads.read(view, offset, { bytesMax: readMax, isStrict, untilMs: coldUntilMs })
+      : readFilled(broker, view, offset, readMax));
+    // The read goes on, for the next request of the client.
     if (found === undefined) return describe(index, ERROR_CODES.none, view);
     const { buffers, bytes, nextOffset } = found;
     if (isStrict && bytes > readMax) return describe(index, ERROR_CODES.none, view);
@@ -313,22 +326,6 @@ async function readPartition(
   }
 }
 
-/** The result, or undefined if it takes longer. */
-async function waitUntil<Result>(
-  work: Promise<Result>,
-  untilMs: number,
-): Promise<Result | undefined> {
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  const timer = setTimeout(resolve, Math.max(0, untilMs - performance.now()), undefined);
-  // A failure after the deadline is that of the next read.
-  work.catch(() => undefined);
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
 /**
  * Skips batches without records (all were compacted away, or could not be transformed): kafkajs takes an answer with only
  * such batches for the end of the partition and would skip the rest.
@@ -338,9 +335,10 @@ async function readFilled(
   view: PartitionView,
   offset: number,
   bytesMax: number,
+  signal?: AbortSignal,
 ): Promise<ReadResult> {
   for (let from = offset; ;) {
-    const result = await store.read(view, from, bytesMax);
+    const result = await store.read(view, from, bytesMax, signal);
     if (result.nextOffset >= view.durableEnd || !result.buffers.every(holdsNothing)) return result;
     from = result.nextOffset;
   }
