@@ -44,5 +44,6 @@ export async function openMessages(
     },
   });
   lifecycle.onDrain("broker", () => broker.close());
+  broker.topics.watch({ configured: () => offload.wake() });
   return { journal, offload, broker, runs };
 }

@@ -83,6 +83,11 @@ export class Offload {
     );
   }
 
+  /** Does now what is due: the settings of a topic have changed. */
+  wake(): void {
+    void this.#timer?.run();
+  }
+
   async #warnOfLoop(active: Active): Promise<void> {
     const { log } = this.#options;
     try {

@@ -32,6 +32,8 @@ export interface TopicListener {
   growing?: (topic: Topic, first: number, total: number) => Promise<void>;
   /** Called when added partitions are durable. They may have messages already. */
   grown?: (topic: Topic) => void;
+  /** Called once changed settings are durable. */
+  configured?: (topic: Topic) => void;
   /** Called once the deletion is durable. */
   deleted?: (topic: Topic) => void;
 }
@@ -170,6 +172,7 @@ export class Topics {
     const isCompacted = (changes.cleanupPolicy ?? config.cleanupPolicy) !== "delete";
     if (isCompacted && this.#log.hasObjects(topic.stored)) throw compacted();
     await this.#log.configureTopic(topic.stored, changes);
+    for (const listener of this.#listeners) listener.configured?.(topic);
   }
 
   /** Deletes a topic and its messages durably. */
@@ -182,7 +185,7 @@ export class Topics {
     for (const listener of this.#listeners) listener.deleted?.(topic);
   }
 
-  /** Watches creations, changes of the number of partitions, and deletions until the returned function is called. */
+  /** Watches creations, changes and deletions until the returned function is called. */
   watch(listener: TopicListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
