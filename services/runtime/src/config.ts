@@ -306,6 +306,75 @@ export const runtimeDefinition = defineConfig({
       arguments: ["bucket"],
       options: { data },
     },
+    "encryption-key list": {
+      summary:
+        "List the named keys of storage, the key of SSE-S3 and the master key, with the objects under them.",
+      standalone: true,
+      options: { data, json: jsonLines },
+    },
+    "encryption-key create": {
+      summary: "Create a key that objects can be encrypted with (aws:kms), and print its ARN.",
+      standalone: true,
+      arguments: ["name"],
+      options: {
+        data,
+        source: key(z.enum(["local", "secret_service"]).default("local"), {
+          description: "Storage makes the key, or the secret service has it under this name.",
+          env: [],
+        }),
+        description: key(z.string().max(1_000).default(""), {
+          description: "A text for people.",
+          env: [],
+        }),
+      },
+    },
+    "encryption-key rotate": {
+      summary: "Replace a key of storage by a new version; objects are not written again.",
+      standalone: true,
+      arguments: ["name"],
+      options: { data },
+      examples: [
+        ["platform encryption-key rotate letters", "a named key"],
+        ["platform encryption-key rotate sse-s3", "the key of SSE-S3; master is the master key"],
+      ],
+    },
+    "encryption-key enable": {
+      summary: "Enable a key of storage, which also ends its pending deletion.",
+      standalone: true,
+      arguments: ["name"],
+      options: { data },
+    },
+    "encryption-key disable": {
+      summary: "Disable a key of storage: objects under it cannot be read until it is enabled.",
+      standalone: true,
+      arguments: ["name"],
+      options: { data },
+    },
+    "encryption-key delete": {
+      summary: "Plan the deletion of a key of storage, which waits until no object needs it.",
+      standalone: true,
+      arguments: ["name"],
+      options: {
+        data,
+        days: key(z.int().min(7).max(30).default(30), {
+          description: "Days until then, 7 to 30.",
+          env: [],
+        }),
+      },
+    },
+    "encryption-key rewrap": {
+      summary:
+        "Wrap the keys of objects with the newest versions now, and print the state of the jobs of rotation.",
+      standalone: true,
+      options: {
+        data,
+        heads: key(z.boolean().default(false), {
+          description:
+            "Write the heads of records again that still have a former version, so that it can go.",
+          env: [],
+        }),
+      },
+    },
     "app add": {
       summary:
         "Create an OAuth client, a role, a storage key and topic rules for an application, and print its environment file.",

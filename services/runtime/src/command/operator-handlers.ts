@@ -6,6 +6,8 @@ interface Call<Options> {
   positionals: string[];
 }
 
+type Named = Call<Record<never, never>>;
+
 /** One function for each of these commands. */
 export const OPERATOR_HANDLERS = {
   "user list": async ({ options }: Call<{ json: boolean }>) =>
@@ -39,6 +41,26 @@ export const OPERATOR_HANDLERS = {
     positionals: [bucket = ""],
   }: Call<Record<never, never>>) =>
     (await import("./storage-places.ts")).runTierSweep(data, bucket),
+  "encryption-key list": async ({ options }: Call<{ json: boolean }>) =>
+    (await import("./encryption-keys.ts")).runKeyList(options),
+  "encryption-key create": async ({
+    options: { data, ...key },
+    positionals: [name = ""],
+  }: Call<{ source: string; description: string }>) =>
+    (await import("./encryption-keys.ts")).runKeyCreate(data, name, key),
+  "encryption-key rotate": async ({ options: { data }, positionals: [name = ""] }: Named) =>
+    (await import("./encryption-keys.ts")).runKeyRotate(data, name),
+  "encryption-key enable": async ({ options: { data }, positionals: [name = ""] }: Named) =>
+    (await import("./encryption-keys.ts")).runKeyState(data, name, "enable"),
+  "encryption-key disable": async ({ options: { data }, positionals: [name = ""] }: Named) =>
+    (await import("./encryption-keys.ts")).runKeyState(data, name, "disable"),
+  "encryption-key delete": async ({
+    options: { data, days },
+    positionals: [name = ""],
+  }: Call<{ days: number }>) =>
+    (await import("./encryption-keys.ts")).runKeyDelete(data, name, days),
+  "encryption-key rewrap": async ({ options: { data, heads } }: Call<{ heads: boolean }>) =>
+    (await import("./encryption-keys.ts")).runKeyRewrap(data, { heads }),
   "app list": async ({ options }: Call<{ json: boolean }>) =>
     (await import("./list.ts")).runAppList(options),
   "credentials list": async ({ options }: Call<{ json: boolean }>) =>

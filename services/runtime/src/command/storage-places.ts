@@ -78,6 +78,8 @@ export async function runReplicationShow({
     ...["pending", "failed", "completed", "lag_seconds"].map((member) => showValue(state[member])),
   ]);
   process.stdout.write(formatTextTable([header, ...rows]));
+  const since = states[0]?.["counted_since"];
+  if (since !== undefined) process.stdout.write(`sent since ${showValue(since)}\n`);
   for (const state of states) {
     if (state["suspended"] !== null) process.stdout.write(`${showValue(state["suspended"])}\n`);
     for (const failure of state["failures"] as Item[]) {

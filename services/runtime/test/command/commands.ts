@@ -551,6 +551,31 @@ test("remotes and rules of federation are listed, and a remote is tried", async 
   assert.equal((JSON.parse(federation.out) as { prefix: string }).prefix, "away-");
 });
 
+test("keys of storage are made, rotated, disabled, enabled, planned for deletion and listed", async () => {
+  const ask = async (...args: string[]) => {
+    const { code, out, err } = await platform("encryption-key", ...args);
+    assert.equal(code, 0, err);
+    return { out, err };
+  };
+  const made = await ask("create", "letters", "--description", "what people write");
+  assert.match(made.out, /^arn:objstore:kms:::key\/[0-9a-f-]{36}\n$/);
+  await ask("rotate", "letters");
+  assert.match((await ask("disable", "letters")).err, /letters is disabled/);
+  const late = await ask("delete", "letters", "--days", "7");
+  assert.match(late.err, /letters: to be deleted 20\d\d-/);
+  assert.match((await ask("enable", "letters")).err, /letters is enabled/);
+  const few = await platform("encryption-key", "delete", "letters", "--days", "6");
+  assert.match(few.err, /days/);
+  assert.notEqual(few.code, 0);
+  assert.match((await platform("encryption-key", "rotate", "nobody")).err, /nobody does not exist/);
+  assert.match((await ask("rewrap", "--heads")).out, /^rewrite_heads +(?:idle|running) /m);
+  const { out } = await ask("list");
+  assert.match(
+    out,
+    /^letters +enabled +local +[12] +0 +20\d\d-.*\nsse-s3 +enabled .*\nmaster +enabled +file /m,
+  );
+});
+
 test("the replication of a bucket is shown; a bucket without a cold tier is not swept", async () => {
   const { client } = connectStorage();
   for (const Bucket of ["letters", "letters-copy"]) {
@@ -576,7 +601,7 @@ test("the replication of a bucket is shown; a bucket without a cold tier is not 
   await client.send(new PutObjectCommand({ Bucket: "letters", Key: "k", Body: "dear" }));
   await waitFor(async () => {
     const { out } = await platform("replication", "show", "letters");
-    return /^all +arn:aws:s3:::letters-copy +active +0 +0 +1 +0$/m.test(out);
+    return /^all +arn:aws:s3:::letters-copy +active +0 +0 +1 +0\nsent since 20\d\d-/m.test(out);
   }, "the replica");
   const sweep = await platform("tier", "sweep", "letters");
   assert.match(sweep.err, /the bucket letters does not exist, or has no cold tier/);
