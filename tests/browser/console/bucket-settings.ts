@@ -13,6 +13,7 @@ import {
   replaceText,
   takePicture,
 } from "./chromium.ts";
+import { describeReplication, makePlaces, makeRemote, makeVersioned } from "./places.ts";
 import { joinInstallation } from "./installation.ts";
 
 const BUCKET = "papers";
@@ -42,6 +43,8 @@ before(async () => {
   ({ platform, browser } = await joinInstallation());
   await platform.storage("PUT", `/${BUCKET}`);
   await platform.storage("PUT", "/archive");
+  await makeRemote(platform, "far");
+  await makePlaces(platform, "placed", "copies", "far");
 });
 
 test(
@@ -244,12 +247,45 @@ for (const look of LOOKS) {
       await checkPage(console, `${tab} ${look.name}`);
     }
     await takePicture(console, `bucket-events-${look.width}`);
+    for (const tab of ["replication", "cold-tier"]) {
+      await goTo(console, `/storage/buckets/-/placed/${tab}`);
+      await page.locator("main .st").first().waitFor();
+      await page.locator(".cm-content").waitFor();
+      await checkPage(console, `${tab} ${look.name}`);
+    }
     await goTo(console, `/storage/buckets/${BUCKET}?key=${"k".repeat(1_000)}`);
     await page.getByRole("button", { name: "Edit tags…" }).waitFor();
     await checkPage(console, `object ${look.name}`);
     await takePicture(console, `object-${look.width}`);
   });
 }
+
+test(
+  "a replication rule and a cold tier are set, and their pages count what they have done",
+  { skip: chromiumSkip },
+  async (t) => {
+    for (const name of ["sent", "second"]) await makeVersioned(platform, name);
+    const page = (
+      await openPlatform(t, browser, platform, undefined, "/storage/buckets/-/sent/replication")
+    ).page;
+    const save = async (document: object): Promise<void> => {
+      await page.getByText("Not set. The text below is an example.").waitFor();
+      await replaceText(page, JSON.stringify(document, null, 2));
+      await page.getByRole("button", { name: "Review and save…" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+    };
+    await save(describeReplication("second"));
+    await page.getByText("0 waiting, 0 refused").waitFor();
+    await platform.storage("PUT", "/sent/one.txt", "text", TEXT);
+    await page.getByText("1 sent (4 B) since").waitFor();
+    await page.getByRole("link", { name: "Cold tier" }).click();
+    await save({ days: 0, remote: "far", bucket: "cold", minimum_size: 0 });
+    await page.getByText("none since the start of storage").waitFor();
+    await page.getByRole("button", { name: "Move what is due now" }).click();
+    await page.getByText("0 moved (0 B), 1 stayed, 0 failed").waitFor();
+    await page.getByRole("list", { name: "Objects that stayed" }).getByText("one.txt").waitFor();
+  },
+);
 
 test(
   "an encryption key is made, rotated, disabled and planned for deletion",

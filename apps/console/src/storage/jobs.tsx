@@ -121,6 +121,12 @@ function describeKind(kind: string): { name: string; task: string } {
       return { name: t("Copy of the index"), task: t("checks every row and copies it") };
     case "healing":
       return { name: t("Healing of drives"), task: t("fills drives that were missing") };
+    case "transition":
+      return { name: t("Transitions"), task: t("move what is due to remotes") };
+    case "rewrap":
+      return { name: t("Rotation of keys"), task: t("wraps keys of objects again") };
+    case "rewrite_heads":
+      return { name: t("Heads of records"), task: t("write the former keys of objects anew") };
     default:
       return { name: kind, task: "" };
   }

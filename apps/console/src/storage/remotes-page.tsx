@@ -16,6 +16,7 @@ import { Table } from "../view/table.tsx";
 import { attempt } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 import { ADMINISTER } from "./permission.ts";
+import { describeRemoteState, REMOTE_STATES } from "./remote-state.ts";
 
 type Remote = Answer<"vault", "GET //admin/remotes">["items"][number];
 type Report = Answer<"vault", "POST //admin/remotes/{name}/check">;
@@ -26,26 +27,12 @@ const REMOTES = "/admin/remotes";
 const FEDERATION = "/admin/federation";
 const REFRESH_MS = 5_000;
 
-const STATES: Readonly<Record<Remote["state"], StateKind>> = {
-  up: "ok",
-  unknown: "off",
-  failing: "bad",
-};
 const OUTCOMES: Readonly<Record<Step["outcome"], StateKind>> = {
   ok: "ok",
   warning: "warn",
   failed: "bad",
   skipped: "off",
 };
-
-function describeState(state: Remote["state"]): string {
-  const words: Record<Remote["state"], string> = {
-    up: t("reachable"),
-    unknown: t("not used yet"),
-    failing: t("failing"),
-  };
-  return words[state];
-}
 
 function describeStep(step: Step["step"]): string {
   const words: Record<Step["step"], string> = {
@@ -131,7 +118,9 @@ function RemoteTable({ remotes, selected }: { remotes: readonly Remote[]; select
         {
           title: t("State"),
           kind: "w-l",
-          render: ({ state }) => <State kind={STATES[state]}>{describeState(state)}</State>,
+          render: ({ state }) => (
+            <State kind={REMOTE_STATES[state]}>{describeRemoteState(state)}</State>
+          ),
         },
         {
           title: t("Objects"),
@@ -159,7 +148,7 @@ function RemotePane({ remote, onChanged }: { remote: Remote; onChanged: () => Pr
       <Section title={name}>
         <Facts>
           <FactRow term={t("State")}>
-            {describeState(remote.state)}
+            {describeRemoteState(remote.state)}
             {remote.state_at !== null && ` · ${formatAgo(remote.state_at)}`}
           </FactRow>
           <FactRow term={t("Address")} isMono>

@@ -132,7 +132,9 @@ function Editor(props: EditorProps) {
           setProblems([]);
         }}
       />
-      <p class="hint">{t("Members are named as in the command line of AWS.")}</p>
+      {kind.isOwn !== true && (
+        <p class="hint">{t("Members are named as in the command line of AWS.")}</p>
+      )}
       {failure !== undefined && <Problem failure={failure} />}
       {failure?.status === 412 && (
         <ConflictNotice

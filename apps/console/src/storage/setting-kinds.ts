@@ -9,6 +9,8 @@ import { bucketPath, type Bucket } from "./objects.ts";
 export interface SettingKind {
   name: string;
   label: string;
+  /** The document is one of this storage, and not one of AWS. */
+  isOwn?: true;
   sample: (bucket: string) => object;
   /** Sentences about a document that is to be saved; undefined: to be removed. */
   describe: (bucket: Bucket, document: unknown) => Promise<Consequence[]> | Consequence[];
@@ -84,6 +86,7 @@ export function listSettingKinds(): readonly SettingKind[] {
     },
     {
       name: "events",
+      isOwn: true,
       label: t("Events"),
       sample: () => ({
         subscriptions: [
@@ -101,7 +104,56 @@ export function listSettingKinds(): readonly SettingKind[] {
         },
       ],
     },
+    {
+      name: "replication",
+      label: t("Replication"),
+      sample: sampleReplication,
+      describe: describeReplication,
+    },
+    {
+      name: "cold-tier",
+      isOwn: true,
+      label: t("Cold tier"),
+      sample: () => ({ days: 30, prefix: "", remote: "NAME", bucket: "BUCKET" }),
+      describe: (_bucket, document) => [
+        {
+          text:
+            document === undefined
+              ? t(
+                  "Nothing is moved any more. Objects that were moved stay there and are read from there.",
+                )
+              : t("Objects of that age are moved to the remote and read from there."),
+        },
+      ],
+    },
   ];
+}
+
+function sampleReplication(): object {
+  return {
+    Role: "",
+    Rules: [
+      {
+        ID: "copy",
+        Priority: 1,
+        Filter: { Prefix: "" },
+        Status: "Enabled",
+        DeleteMarkerReplication: { Status: "Enabled" },
+        Destination: { Bucket: "arn:objstore:replication::REMOTE:BUCKET" },
+      },
+    ],
+  };
+}
+
+function describeReplication({ versioning }: Bucket, document: unknown): Consequence[] {
+  if (document === undefined) {
+    return [{ text: t("Nothing is sent any more. What waits is forgotten; copies stay.") }];
+  }
+  if (versioning !== "Enabled") {
+    return [{ text: t("Replication requires versions."), isWarning: true }];
+  }
+  const n = formatNumber(countItems(document, "Rules"));
+  return [{ text: t("{n} rules. New versions are sent to their destinations.", { n }) }];
 }
 
 async function describePolicy(bucket: Bucket, document: unknown): Promise<Consequence[]> {

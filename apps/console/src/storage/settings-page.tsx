@@ -12,7 +12,9 @@ import { TabbedPage } from "../view/tabbed-page.tsx";
 import { t } from "../words/words.ts";
 import { type FindDenial, useBucketDenials } from "./denials.ts";
 import { bucketPath, folderHref, type Bucket } from "./objects.ts";
+import { ColdTierState } from "./cold-tier-state.tsx";
 import { QuotaSection } from "./quota.tsx";
+import { ReplicationState } from "./replication-state.tsx";
 import { readSetting, settingsHref, writeSetting, type StoredSetting } from "./setting.ts";
 import { SettingEditor } from "./setting-editor.tsx";
 import { listSettingKinds } from "./setting-kinds.ts";
@@ -55,18 +57,28 @@ export function SettingsPage({ bucket: name, tab }: { bucket: string; tab: strin
             kind === undefined ? (
               <General bucket={bucket} deny={deny} onSaved={() => loaded.reload()} />
             ) : (
-              <SettingEditor
-                bucket={bucket}
-                kind={kind}
-                denial={deny(kind.name)}
-                onSaved={() => loaded.reload()}
-              />
+              <>
+                <SettingState bucket={bucket} kind={kind.name} denial={deny(kind.name)} />
+                <SettingEditor
+                  bucket={bucket}
+                  kind={kind}
+                  denial={deny(kind.name)}
+                  onSaved={() => loaded.reload()}
+                />
+              </>
             )
           }
         </Loading>
       </Split>
     </TabbedPage>
   );
+}
+
+/** What a setting that works by itself has done. */
+function SettingState(props: { bucket: Bucket; kind: string; denial: string | undefined }) {
+  const { bucket, kind, denial } = props;
+  if (kind === "replication") return <ReplicationState bucket={bucket} />;
+  return kind === "cold-tier" ? <ColdTierState bucket={bucket} denial={denial} /> : null;
 }
 
 interface PartProps {

@@ -20,6 +20,7 @@ import { createListingRoutes } from "./bucket/listing-routes.ts";
 import { createObjectRoutes } from "./bucket/object-routes.ts";
 import { createObjectSettingRoutes } from "./bucket/object-setting-routes.ts";
 import { createPermissionRoutes } from "./bucket/permission-routes.ts";
+import { createPlaceRoutes } from "./bucket/place-routes.ts";
 import { createSettingRoutes } from "./bucket/setting-routes.ts";
 import { createShareRoute, type ShareOptions } from "./bucket/share-routes.ts";
 import { createUploadRoutes } from "./bucket/upload-routes.ts";
@@ -136,6 +137,7 @@ function createStorageRoutes(options: AdminOptions): ApiRoute[] {
     ...createBatchRoutes(operations),
     ...createUploadRoutes(operations, api.store),
     ...createSettingRoutes(operations),
+    ...createPlaceRoutes(operations),
     createShareRoute(share),
   ];
 }

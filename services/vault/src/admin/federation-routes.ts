@@ -73,7 +73,7 @@ export function createFederationRoutes(store: Store): ApiRoute[] {
 }
 
 function show({ remotes }: Store, { id, prefix: beginning, remote, createdMs }: FederationRule) {
-  const settings = remotes.find(remote)?.remote.settings;
+  const settings = remotes.find(remote)?.settings;
   return {
     id,
     prefix: beginning,

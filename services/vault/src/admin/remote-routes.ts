@@ -180,7 +180,7 @@ function createCheckRoute(store: Store): ApiRoute {
 }
 
 function requireRemote(store: Store, name: string): RemoteState {
-  const found = store.remotes.find(name);
+  const found = store.remotes.describe(name);
   if (found !== undefined) return found;
   throw new PlatformError("not_found", `The remote ${name} does not exist.`);
 }

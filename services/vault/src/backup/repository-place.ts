@@ -24,7 +24,7 @@ function openRemotePlace(
   remotes: Pick<RemoteService, "find">,
   { remote: name, bucket, prefix }: RemoteAddress,
 ): RemoteStorage {
-  const remote = remotes.find(name)?.remote;
+  const remote = remotes.find(name);
   if (remote === undefined)
     throw new S3Error("InvalidArgument", `repository.remote: there is no remote ${name}.`);
   return new RemoteStorage({
@@ -44,7 +44,7 @@ export async function requireBackupAllowed(
   address: RepositoryAddress,
 ): Promise<void> {
   if ("path" in address) return;
-  const region = store.remotes.find(address.remote)?.remote.settings.region;
+  const region = store.remotes.find(address.remote)?.settings.region;
   const destination = { exit: "backup", region } as const;
   for (const { name, settings } of store.buckets.list()) {
     const refusal = findGeoRefusal(undefined, settings.geoPlacement, destination);

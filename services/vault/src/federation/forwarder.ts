@@ -65,7 +65,7 @@ export class Forwarder {
 
   /** The remote of a rule. Throws ServiceUnavailable if it was removed. */
   requireRemote({ remote }: FederationRule): Remote {
-    const found = this.#options.store.remotes.find(remote)?.remote;
+    const found = this.#options.store.remotes.find(remote);
     if (found !== undefined) return found;
     throw new S3Error("ServiceUnavailable", `The remote ${remote} is not registered.`);
   }

@@ -71,6 +71,7 @@ export class Remote {
   readonly #requests = new Map<string, number>();
   readonly #tables = new Map<string, Buffer>();
   #document: RemoteDocument;
+  #settings: RemoteSettings;
   #client: S3Client | undefined;
   #forwarder: S3Client | undefined;
   #sentBytes = 0;
@@ -81,12 +82,12 @@ export class Remote {
 
   constructor(document: RemoteDocument, environment: RemoteEnvironment) {
     this.#document = document;
+    this.#settings = omitSecret(document);
     this.#environment = environment;
   }
 
   get settings(): RemoteSettings {
-    const { sealed: _, ...settings } = this.#document;
-    return settings;
+    return this.#settings;
   }
 
   get document(): RemoteDocument {
@@ -106,6 +107,7 @@ export class Remote {
   /** Uses other settings or credentials from the next request on. Requests in flight end with the former ones. */
   replace(document: RemoteDocument): void {
     this.#document = document;
+    this.#settings = omitSecret(document);
     const former = [this.#client, this.#forwarder];
     this.#client = undefined;
     this.#forwarder = undefined;
@@ -297,6 +299,10 @@ const HEALTHY: ReadonlySet<string> = new Set([
   "precondition_failed",
   "range_not_satisfiable",
 ]);
+
+function omitSecret({ sealed: _, ...settings }: RemoteDocument): RemoteSettings {
+  return settings;
+}
 
 /** The name under which the secret key of a remote is sealed. */
 export function nameSecret(remote: string): string {

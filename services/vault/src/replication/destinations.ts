@@ -42,7 +42,7 @@ export class Destinations {
     const place = `${name}/${bucket}`;
     const known = this.#known.get(place);
     if (known !== undefined && known.untilMs > clock.monotonicMs()) return known.target;
-    const remote = store.remotes.find(name)?.remote;
+    const remote = store.remotes.find(name);
     if (remote === undefined)
       throw new ReplicationFault(`the remote ${name} is not registered`, "refused");
     const { versioning, takesVersions } = await ask(remote, bucket, signal);
@@ -64,7 +64,7 @@ export class Destinations {
 
   /** Asks about a bucket when a rule is put. Throws InvalidRequest if the remote does not answer. */
   async inspect(name: string, bucket: string): Promise<DestinationBucket> {
-    const remote = this.#options.store.remotes.find(name)?.remote;
+    const remote = this.#options.store.remotes.find(name);
     if (remote === undefined) throw new S3Error("InvalidArgument", `there is no remote ${name}`);
     const signal = AbortSignal.timeout(INSPECT_MS_MAX);
     try {

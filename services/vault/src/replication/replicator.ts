@@ -159,6 +159,7 @@ export class Replicator implements ObjectReplication {
         pending: own?.waiting ?? 0,
         failed: own?.dead ?? 0,
         ...this.#readCounts(name, rule),
+        counted_since: new Date(this.#startedMs).toISOString(),
         lag_seconds: own?.oldestMs === undefined ? 0 : Math.max(0, nowMs - own.oldestMs) / 1_000,
         paused_until: paused === undefined ? null : new Date(nowMs + paused).toISOString(),
         suspended:
@@ -267,7 +268,7 @@ export class Replicator implements ObjectReplication {
         ? this.#rights.findReadRefusal(settings.requester, version.object)
         : undefined;
     if (refusal !== undefined || remote === undefined) return refusal;
-    const region = store.remotes.find(remote)?.remote.settings.region;
+    const region = store.remotes.find(remote)?.settings.region;
     const placement = store.buckets.find(bucket)?.settings.geoPlacement;
     const mark = version.kind === "object" ? version.object.geo : undefined;
     return findGeoRefusal(mark, placement, { exit: "replication", region });

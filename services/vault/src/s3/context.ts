@@ -122,9 +122,11 @@ export interface ReplicationRuleState {
   readonly rule: ReplicationRule;
   readonly pending: number;
   readonly failed: number;
-  /** Versions and changes that were sent since the start of the service. */
+  /** Versions and changes that were sent since `counted_since`. */
   readonly completed: number;
   readonly completed_bytes: number;
+  /** The start of the service, RFC 3339: counts of what was sent begin again with it. */
+  readonly counted_since: string;
   /** Age of the oldest that waits, in seconds. */
   readonly lag_seconds: number;
   /** The reason why the rule sends nothing, in a store that was restored. */

@@ -53,7 +53,7 @@ export class FederationService {
       const own = { name: remote, endpoint, region, access_key, path_style: true, prefix: "" };
       await remotes.add({ ...own, allow: [], rate_bytes: 0, classes: [] }, secret_key);
     }
-    const found = remotes.find(remote)?.remote;
+    const found = remotes.find(remote);
     if (found === undefined)
       throw new StoreError("InvalidArgument", `remote: there is no remote ${remote}`);
     // Keys of its buckets would be others there.

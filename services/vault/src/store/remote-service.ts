@@ -102,7 +102,12 @@ export class RemoteService {
   }
 
   /** Undefined if there is none with this name. */
-  find(name: string): RemoteState | undefined {
+  find(name: string): Remote | undefined {
+    return this.#options.remotes.find(name);
+  }
+
+  /** A remote with what it has of this store. Undefined if there is none with this name. */
+  describe(name: string): RemoteState | undefined {
     return this.list().find(({ remote }) => remote.settings.name === name);
   }
 
@@ -116,7 +121,7 @@ export class RemoteService {
 
   /** Changes a remote from its next request on. Throws NoSuchConfiguration. */
   async change(name: string, change: RemoteChange): Promise<RemoteState> {
-    const known = this.find(name);
+    const known = this.describe(name);
     if (known === undefined)
       throw new StoreError("NoSuchConfiguration", `The remote ${name} does not exist.`);
     const { secret_key: secretKey, ...settings } = change;
@@ -184,7 +189,7 @@ export class RemoteService {
     const { name } = document;
     await writer.submit({ type: "putRemote", name, document: JSON.stringify(document), isNew });
     remotes.put(document);
-    return this.find(name)!;
+    return this.describe(name)!;
   }
 
   async #identify(): Promise<void> {

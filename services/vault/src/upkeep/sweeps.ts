@@ -79,6 +79,11 @@ export class Sweeps {
     return sweep?.bucket === bucket ? sweep : undefined;
   }
 
+  /** The last sweep of a bucket, running or ended. Undefined if there was none, or it was forgotten. */
+  findLast(bucket: string): Sweep | undefined {
+    return [...this.#sweeps.values()].findLast((sweep) => sweep.bucket === bucket);
+  }
+
   /** Ends all sweeps. What they have moved stays moved. */
   async stop(): Promise<void> {
     this.#stopping.abort();

@@ -138,7 +138,7 @@ test("a part of a body that is tampered with in the remote is an error, never de
   remote.judge = ({ method, headers }) =>
     method === "GET" && headers.range !== undefined ? { kind: "garble" } : undefined;
   await assert.rejects(read(store, "a"), { code: "InternalError" });
-  assert.ok(store.remotes.find("far")!.remote.counts.wrongBlocks > 0);
+  assert.ok(store.remotes.find("far")!.counts.wrongBlocks > 0);
   remote.judge = () => undefined;
   assert.ok((await read(store, "a")).equals(makeBytes(500_000)));
 });
@@ -410,7 +410,7 @@ test("fsck accepts moved and restored objects, and rebuilds them without an inde
   await addRemote(again, remote);
   assert.ok((await read(again, "a")).equals(makeBytes(1_500_000, 1)));
   assert.ok((await read(again, "b")).equals(makeBytes(2_000_000, 2)));
-  assert.equal(again.remotes.find("far")!.usage.blobs, 2);
+  assert.equal(again.remotes.describe("far")!.usage.blobs, 2);
   await deleteAll(again, "a");
   await untilNoTask(again);
   assert.equal(listKeys(remote).length, 2, "the keys of the former store id are not deleted");

@@ -34,6 +34,8 @@ export const SERVICE_SCREENS: readonly string[] = [
   "/identity/audit",
   "/storage/buckets",
   "/storage/buckets/pictures",
+  "/storage/buckets/-/pictures/replication",
+  "/storage/buckets/-/pictures/cold-tier",
   "/storage/users",
   "/storage/drives",
   "/storage/events",

@@ -1,4 +1,5 @@
 // Hostile text in every field of the gateway, identity, storage and the runtime: shown, never run.
+import { makePlaces } from "../places.ts";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -48,6 +49,7 @@ before(async () => {
   await platform.storage("POST", "/admin/remotes", JSON.stringify({ ...remote, ...keys }), {
     "content-type": "application/json",
   });
+  await makePlaces(platform, "pictures", "copies", "archive");
   await platform.breakRoute(ROUTE);
   const target = "https://127.0.0.1:9";
   const open = { auth: { type: "none" }, target };

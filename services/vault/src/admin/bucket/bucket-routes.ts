@@ -187,6 +187,7 @@ function describeBucket({ store, authorizer }: ObjectApi, bucket: Bucket): Bucke
 
 /** The name of a setting in paths, where it differs. */
 const SETTING_NAMES: Partial<Record<BucketSettingKind, string>> = {
+  coldTier: "cold-tier",
   notification: "events",
   objectLock: "lock",
   tagging: "tags",

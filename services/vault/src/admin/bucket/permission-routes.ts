@@ -37,6 +37,16 @@ const SETTINGS = {
   ),
   website: needSetting("website", "s3:GetBucketWebsite", "s3:PutBucketWebsite"),
   events: needSetting("notification", "s3:GetBucketNotification", "s3:PutBucketNotification"),
+  replication: needSetting(
+    "replication",
+    "s3:GetReplicationConfiguration",
+    "s3:PutReplicationConfiguration",
+  ),
+  "cold-tier": needSetting(
+    "cold-tier",
+    "s3:GetLifecycleConfiguration",
+    "s3:PutLifecycleConfiguration",
+  ),
 };
 const OF_BUCKET = { delete: [{ method: "DELETE", action: "s3:DeleteBucket" }], ...SETTINGS };
 /** Operations on the live object, whichever version is shown. */

@@ -76,12 +76,66 @@ export const LIFECYCLE = defineDocument("LifecycleConfiguration", {
         Date: text("Date"),
         ExpiredObjectDeleteMarker: flag("ExpiredObjectDeleteMarker"),
       }),
+      Transitions: repeated(
+        group("Transition", {
+          Days: number("Days"),
+          Date: text("Date"),
+          StorageClass: text("StorageClass"),
+        }),
+      ),
+      NoncurrentVersionTransitions: repeated(
+        group("NoncurrentVersionTransition", {
+          NoncurrentDays: number("NoncurrentDays"),
+          NewerNoncurrentVersions: number("NewerNoncurrentVersions"),
+          StorageClass: text("StorageClass"),
+        }),
+      ),
       NoncurrentVersionExpiration: group("NoncurrentVersionExpiration", {
         NoncurrentDays: number("NoncurrentDays"),
         NewerNoncurrentVersions: number("NewerNoncurrentVersions"),
       }),
       AbortIncompleteMultipartUpload: group("AbortIncompleteMultipartUpload", {
         DaysAfterInitiation: number("DaysAfterInitiation"),
+      }),
+    }),
+  ),
+});
+
+const STATUS = { Status: text("Status") };
+const MINUTES = { Minutes: number("Minutes") };
+
+export const REPLICATION = defineDocument("ReplicationConfiguration", {
+  Role: text("Role"),
+  Rules: repeated(
+    group("Rule", {
+      ID: text("ID"),
+      Priority: number("Priority"),
+      Prefix: text("Prefix"),
+      Filter: group("Filter", {
+        Prefix: text("Prefix"),
+        Tag: group("Tag", KEY_AND_VALUE),
+        And: group("And", {
+          Prefix: text("Prefix"),
+          Tags: repeated(group("Tag", KEY_AND_VALUE)),
+        }),
+      }),
+      Status: text("Status"),
+      SourceSelectionCriteria: group("SourceSelectionCriteria", {
+        SseKmsEncryptedObjects: group("SseKmsEncryptedObjects", STATUS),
+        ReplicaModifications: group("ReplicaModifications", STATUS),
+      }),
+      ExistingObjectReplication: group("ExistingObjectReplication", STATUS),
+      DeleteMarkerReplication: group("DeleteMarkerReplication", STATUS),
+      Destination: group("Destination", {
+        Bucket: text("Bucket"),
+        Account: text("Account"),
+        StorageClass: text("StorageClass"),
+        AccessControlTranslation: group("AccessControlTranslation", { Owner: text("Owner") }),
+        EncryptionConfiguration: group("EncryptionConfiguration", {
+          ReplicaKmsKeyID: text("ReplicaKmsKeyID"),
+        }),
+        ReplicationTime: group("ReplicationTime", { ...STATUS, Time: group("Time", MINUTES) }),
+        Metrics: group("Metrics", { ...STATUS, EventThreshold: group("EventThreshold", MINUTES) }),
       }),
     }),
   ),

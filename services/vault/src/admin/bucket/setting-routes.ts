@@ -9,6 +9,7 @@ import {
 } from "@platform/kernel/http";
 import { z } from "zod";
 import { S3Error } from "../../model/s3-error.ts";
+import { coldTierSchema } from "../../s3/bucket/cold-tier.ts";
 import { subscriptionSchema } from "../../s3/bucket/notification.ts";
 import { receivePolicy } from "../../s3/bucket/policy.ts";
 import { getBucket } from "../../s3/context.ts";
@@ -20,6 +21,7 @@ import {
   CORS,
   LIFECYCLE,
   OBJECT_LOCK,
+  REPLICATION,
   type SettingDocument,
   TAGS,
   VERSIONING,
@@ -83,6 +85,18 @@ const SETTINGS: readonly Setting[] = [
     title:
       "Notification subscriptions, without passwords; a subscription that is put without its password keeps it",
     empty: { subscriptions: [] },
+  },
+  {
+    name: "replication",
+    subresource: "replication",
+    document: REPLICATION,
+    title: "Replication rules",
+  },
+  {
+    name: "cold-tier",
+    subresource: "cold-tier",
+    document: asJson(coldTierSchema),
+    title: "Cold tier, without keys; only the root user may put an endpoint of its own",
   },
 ];
 const WRITE_PROBLEMS = {

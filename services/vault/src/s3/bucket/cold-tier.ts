@@ -4,6 +4,7 @@ import { z } from "zod";
 import { isReservedBucket } from "../../model/bucket.ts";
 import type { ColdTier } from "../../model/bucket-settings.ts";
 import { S3Error } from "../../model/s3-error.ts";
+import type { Store } from "../../object-store.ts";
 import { type Sweep } from "../../upkeep/sweeps.ts";
 import { TRANSITION_BYTES_MIN } from "../../upkeep/transition-engine.ts";
 import { answerEmpty, type S3Answer } from "../answer.ts";
@@ -25,7 +26,8 @@ const common = {
   bucket: z.string().min(3).max(63),
   minimum_size: z.int().min(0).max(Number.MAX_SAFE_INTEGER).default(TRANSITION_BYTES_MIN),
 };
-const coldTierSchema = z.union([
+/** The document, as it is put. */
+export const coldTierSchema = z.union([
   z.strictObject({ ...common, remote: z.string().min(1).max(80) }),
   z.strictObject({
     ...common,
@@ -79,13 +81,7 @@ export const deleteBucketColdTier: OperationHandler = async (context) => {
 
 /** Moves what is due, by the cold tier and by lifecycle rules. Answers when that is done, or after 30 s with its id. */
 export const sweepBucketColdTier: OperationHandler = async (context): Promise<S3Answer> => {
-  const { api, bucketName } = context;
-  const { lifecycle } = getBucket(context).settings;
-  if (showTier(context) === undefined && lifecycle === undefined)
-    throw new S3Error("NoSuchColdTier");
-  const started = api.store.sweeps.start(bucketName);
-  if (started === undefined) throw new S3Error("SlowDown", "Too many sweeps are running.");
-  const { sweep, ended } = started;
+  const { sweep, ended } = startSweep(context);
   const stop = new AbortController();
   const timeout = sleep(SWEEP_MS_MAX, undefined, { signal: stop.signal }).catch(() => undefined);
   await Promise.race([ended, timeout]);
@@ -93,12 +89,23 @@ export const sweepBucketColdTier: OperationHandler = async (context): Promise<S3
   return answerJson(describeSweep(context, sweep));
 };
 
+/** Starts a sweep of the bucket, or joins the one that is running. Throws NoSuchColdTier or SlowDown. */
+export function startSweep(context: OperationContext): { sweep: Sweep; ended: Promise<void> } {
+  const { api, bucketName } = context;
+  const { lifecycle } = getBucket(context).settings;
+  if (showTier(context) === undefined && lifecycle === undefined)
+    throw new S3Error("NoSuchColdTier");
+  const started = api.store.sweeps.start(bucketName);
+  if (started === undefined) throw new S3Error("SlowDown", "Too many sweeps are running.");
+  return started;
+}
+
 function describeSweep(
   { api }: OperationContext,
   { id, bucket, startedMs, endedMs, report, details, reason }: Sweep,
 ) {
   const isRunning = endedMs === undefined;
-  const blocked = api.store.sweeps.listBlocked(bucket);
+  const blocked = listBlocked(api.store, bucket);
   return {
     ...report,
     ...(isRunning ? { job_id: id } : {}),
@@ -106,17 +113,18 @@ function describeSweep(
     started_at: new Date(startedMs).toISOString(),
     ...(endedMs === undefined ? {} : { ended_at: new Date(endedMs).toISOString() }),
     ...(reason === undefined ? {} : { reason }),
-    ...(blocked.length === 0
-      ? {}
-      : {
-          blocked: blocked.map(({ rule, storageClass }) => ({
-            rule,
-            storage_class: storageClass,
-            reason: "no remote has this class for the bucket",
-          })),
-        }),
+    ...(blocked.length === 0 ? {} : { blocked }),
     details,
   };
+}
+
+/** Transitions of the bucket's lifecycle rules that move nothing, with the reason. */
+export function listBlocked({ sweeps }: Pick<Store, "sweeps">, bucket: string) {
+  return sweeps.listBlocked(bucket).map(({ rule, storageClass }) => ({
+    rule,
+    storage_class: storageClass,
+    reason: "no remote has this class for the bucket",
+  }));
 }
 
 function showTier(context: OperationContext): ColdTier | undefined {
@@ -129,7 +137,11 @@ function requireRemote({ api, caller, bucketName }: OperationContext, name: stri
   const isAllowed =
     caller.kind === "root" ? remotes.find(name) !== undefined : remotes.allows(name, bucketName);
   if (isAllowed) return name;
-  throw new S3Error("InvalidArgument", `remote: there is no remote ${name} for this bucket`);
+  throw new S3Error("InvalidArgument", {
+    message: `remote: there is no remote ${name} for this bucket`,
+    reason: `there is no remote ${name} for this bucket`,
+    path: ["remote"],
+  });
 }
 
 async function putOwn(

@@ -58,7 +58,7 @@ export function requireTierAllowed(
   rule: GeoPlacement | undefined,
   remote: string,
 ): void {
-  const place = api.store.remotes.find(remote)?.remote.settings.region;
+  const place = api.store.remotes.find(remote)?.settings.region;
   const refusal = findGeoRefusal(undefined, rule, { exit: "tier", region: place });
   if (refusal !== undefined) throw new S3Error("AccessDenied", refusal);
 }

@@ -60,20 +60,26 @@ export const getBucketReplication: OperationHandler = (context) => {
   return answerXml(formatReplication(settings));
 };
 
-// Counts of waiting and failed versions, and the age of the oldest.
 async function answerStatus(
-  { api, bucketName }: OperationContext,
-  { rules }: ReplicationSettings,
+  context: OperationContext,
+  settings: ReplicationSettings,
 ): Promise<S3Answer> {
+  return answerJson({ rules: await describeRules(context, settings) });
+}
+
+/** The state of each rule: counts of waiting, failed and sent versions, and the age of the oldest that waits. */
+export async function describeRules(
+  context: OperationContext,
+  { rules }: ReplicationSettings = requireSettings(context),
+) {
+  const { api, bucketName } = context;
   const states = await api.replication.describe(bucketName, rules);
-  return answerJson({
-    rules: states.map(({ rule, ...state }) => ({
-      id: rule.id,
-      enabled: rule.enabled,
-      destination: formatDestination(rule.destination),
-      ...state,
-    })),
-  });
+  return states.map(({ rule, ...state }) => ({
+    id: rule.id,
+    enabled: rule.enabled,
+    destination: formatDestination(rule.destination),
+    ...state,
+  }));
 }
 
 /** Waiting versions stay here: their tasks end. */
@@ -106,7 +112,7 @@ export function requireReplicationAllowed(
 ): void {
   // A copy in this store stays where it is.
   if (remote === undefined) return;
-  const region = api.store.remotes.find(remote)?.remote.settings.region;
+  const region = api.store.remotes.find(remote)?.settings.region;
   const refusal = findGeoRefusal(undefined, rule, { exit: "replication", region });
   if (refusal !== undefined) throw new S3Error("AccessDenied", refusal);
 }
