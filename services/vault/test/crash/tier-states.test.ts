@@ -4,28 +4,33 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { LyingS3 } from "@platform/testing/lying-s3";
 import { waitFor } from "@platform/testing/wait";
 import { checkStore } from "../../src/fsck/check-store.ts";
+import { readRecords } from "../../src/fsck/records.ts";
+import { StoreFolders } from "../../src/disk/files.ts";
 import type { Store } from "../../src/object-store.ts";
 import { makeFolder, read } from "../store/fixture.ts";
 import { CALLS, chooseEnd, isStraceMissing, makeRandom } from "./crash-run.ts";
-import { buildCrashState, collectSaid, parseRecording, recordFiles } from "./recording.ts";
+import {
+  buildCrashState,
+  collectSaid,
+  type Effect,
+  parseRecording,
+  recordFiles,
+} from "./recording.ts";
 import { openTestStore } from "./stores.ts";
 import { BUCKET, makeTierBody, TIER_OPTIONS, type TierLine } from "./tier-stage.ts";
 
 const STATES = Number(process.env["VAULT_CRASH_STATES"] ?? 8);
 const ROUNDS = 2;
 
-test(`a power cut at any of ${STATES} moments of moves: acknowledged objects are whole, and no remote key is left over`, async (context) => {
-  if (isStraceMissing(context)) return;
-  const folder = makeFolder(context);
-  const root = join(folder, "recorded");
-  const trace = join(folder, "trace");
+/** A recorded run: what reached the disk, and the port of its remote. */
+function record(root: string, trace: string, port: number): Effect[] {
   mkdirSync(root);
   const before = recordFiles(root);
-  const port = await findPort();
   const strace = ["-f", "-xx", "-s", "4000000", "-e", `trace=${CALLS}`, "-o", trace];
   const workload = join(import.meta.dirname, "tier-workload.ts");
   const program = [process.execPath, workload, root, String(port), String(ROUNDS)];
@@ -33,11 +38,19 @@ test(`a power cut at any of ${STATES} moments of moves: acknowledged objects are
     stdio: ["ignore", "ignore", "inherit"],
   });
   assert.equal(run.status, 0);
-  const effects = parseRecording(readFileSync(trace, "latin1"), root, before);
+  return parseRecording(readFileSync(trace, "latin1"), root, before);
+}
+
+test(`a power cut at any of ${STATES} moments of moves: acknowledged objects are whole, and no remote key is left over`, async (context) => {
+  if (isStraceMissing(context)) return;
+  const folder = makeFolder(context);
+  const port = await findPort();
+  const effects = record(join(folder, "recorded"), join(folder, "trace"), port);
+  const cut = join(folder, "state");
+  await requireStubs(effects, cut);
   const random = makeRandom(1);
   for (let state = 0; state < STATES; state += 1) {
     const end = chooseEnd(effects, random);
-    const cut = join(folder, "state");
     buildCrashState(effects, end, cut, [""], random);
     const lines = collectSaid(effects, end)
       .trim()
@@ -65,6 +78,53 @@ test(`a power cut at any of ${STATES} moments of moves: acknowledged objects are
   }
   context.diagnostic(`${effects.length} effects were recorded`);
 });
+
+/**
+ * Cuts the power right after each commit, with the loss of everything that is not synced: what the index then has in the remote
+ * has its stub on disk, from which a lost index is rebuilt.
+ */
+async function requireStubs(effects: readonly Effect[], cut: string): Promise<void> {
+  let seen = 0;
+  for (const end of listCommits(effects)) {
+    buildCrashState(effects, end, cut, [""], () => 0);
+    const folders = new StoreFolders(cut);
+    const index = new DatabaseSync(folders.index);
+    const rows = index
+      .prepare("select id, segment, position from blobs where kind = 'remote'")
+      .all();
+    index.close();
+    if (rows.length === 0) continue;
+    const records = await readRecords(folders);
+    for (const { id, segment, position } of rows) {
+      const place = records.get(Number(id))?.blob.place;
+      const stub = place?.kind === "remote" ? place.stub : undefined;
+      assert.deepEqual(
+        stub,
+        { segment, position },
+        `the stub of body ${String(id)}, cut at ${end}`,
+      );
+      seen += 1;
+    }
+  }
+  assert.ok(seen > 0, "some bodies had moved");
+}
+
+/** Moments right after syncs of the index before which something was written to a segment. */
+function listCommits(effects: readonly Effect[]): number[] {
+  const paths = new Map<number, string>();
+  const commits: number[] = [];
+  let hasAppended = false;
+  for (const [index, effect] of effects.entries()) {
+    if (effect.type === "create") paths.set(effect.file, effect.path);
+    if (effect.type === "write" && paths.get(effect.file)?.startsWith("segments/") === true)
+      hasAppended = true;
+    if (effect.type !== "sync" || !hasAppended) continue;
+    if (paths.get(effect.file)?.endsWith("-wal") !== true) continue;
+    hasAppended = false;
+    commits.push(index + 1);
+  }
+  return commits;
+}
 
 function keep(remote: LyingS3, name: string, body: string): void {
   remote.objects.set(name, { bytes: Buffer.from(body, "base64"), metadata: {}, checksums: {} });
