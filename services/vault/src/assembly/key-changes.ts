@@ -34,7 +34,11 @@ export function followKeys(
   };
   ring.rotation.onRotated = () => void renew().catch(note);
   const timer = every(REFRESH_EVERY_MS, refresh, note);
-  lifecycle.onDrain("keys", () => timer.stop());
+  const stopToken = secrets?.followToken();
+  lifecycle.onDrain("keys", () => {
+    stopToken?.();
+    return timer.stop();
+  });
   health.addWarning("secret service", () => secrets?.fault);
   if (ring.hasFormerBoxes) void sealAgain(storage, sessions).catch(note);
 }

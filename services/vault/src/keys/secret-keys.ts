@@ -23,6 +23,13 @@ export interface SecretKeysOptions {
   log: Logger;
 }
 
+/** Longest time between two looks at the token. */
+const TOKEN_LOOK_MS_MAX = 60_000;
+/** Shortest one: half of the life of a token that lives a second. */
+const TOKEN_LOOK_MS_MIN = 500;
+/** Time until a token that was refused, or could not be renewed, is looked up again. */
+const TOKEN_RETRY_MS = 5_000;
+
 interface CachedKey {
   key: Buffer;
   readMs: number;
@@ -32,12 +39,20 @@ interface CachedKey {
 export class SecretKeys {
   readonly #options: SecretKeysOptions;
   readonly #cached = new Map<string, CachedKey>();
+  /** Monotonic; 0 if the token is looked up next, undefined if it has no end. */
   #renewAtMs: number | undefined = 0;
-  /** The reason why a key could not be read; undefined if all could. */
-  fault: string | undefined;
+  #renewing: Promise<void> | undefined;
+  #keyFault: string | undefined;
+  #tokenFault: string | undefined;
+  #noted: string | undefined;
 
   constructor(options: SecretKeysOptions) {
     this.#options = options;
+  }
+
+  /** The reason why a key could not be read, or the token not be renewed; undefined if all could. */
+  get fault(): string | undefined {
+    return this.#keyFault ?? this.#tokenFault;
   }
 
   /** The key of a version. Throws `ServiceUnavailable` if it was never read, or too long ago. */
@@ -87,8 +102,35 @@ export class SecretKeys {
     for (const id of this.#cached.keys()) if (!ids.has(id)) this.#cached.delete(id);
     // A token that is refused may be replaced by one with another life.
     if (fault !== undefined) this.#renewAtMs = 0;
-    fault ??= await this.#renewToken();
-    this.#note(fault);
+    this.#keyFault = fault;
+    if (fault === undefined) await this.#renewToken();
+    this.#note();
+  }
+
+  /** Renews the token in time, however short its life is, until the returned function is called. */
+  followToken(): () => void {
+    let timer: NodeJS.Timeout | undefined;
+    let isStopped = false;
+    const look = async (): Promise<void> => {
+      await this.#renewToken();
+      this.#note();
+      wait();
+    };
+    const wait = (): void => {
+      if (!isStopped) timer = setTimeout(() => void look(), this.#nextLookMs).unref();
+    };
+    wait();
+    return () => {
+      isStopped = true;
+      clearTimeout(timer);
+    };
+  }
+
+  get #nextLookMs(): number {
+    if (this.#renewAtMs === undefined) return TOKEN_LOOK_MS_MAX;
+    if (this.#renewAtMs === 0) return TOKEN_RETRY_MS;
+    const waitMs = this.#renewAtMs - this.#options.clock.monotonicMs();
+    return Math.min(TOKEN_LOOK_MS_MAX, Math.max(TOKEN_LOOK_MS_MIN, waitMs));
   }
 
   async #loadVersion(name: string, { id, secret }: KeyVersion): Promise<string | undefined> {
@@ -134,28 +176,37 @@ export class SecretKeys {
   }
 
   // A token with an end is renewed after half of its life, also if only the master key is in the service.
-  async #renewToken(): Promise<string | undefined> {
+  async #renewToken(): Promise<void> {
+    const { clock } = this.#options;
+    if (this.#renewAtMs === undefined || clock.monotonicMs() < this.#renewAtMs) return;
+    this.#renewing ??= this.#renewNow().finally(() => {
+      this.#renewing = undefined;
+    });
+    await this.#renewing;
+  }
+
+  async #renewNow(): Promise<void> {
     const { service, clock } = this.#options;
-    const now = clock.monotonicMs();
-    if (this.#renewAtMs === undefined || now < this.#renewAtMs) return undefined;
     try {
-      if (this.#renewAtMs > 0) await service.renewToken();
+      if (this.#renewAtMs !== 0) await service.renewToken();
+      const now = clock.monotonicMs();
       const { isRenewable, ttlSeconds } = await service.readToken();
       this.#renewAtMs = isRenewable && ttlSeconds > 0 ? now + ttlSeconds * 500 : undefined;
-      return undefined;
+      this.#tokenFault = undefined;
     } catch (error) {
       // It may have been replaced: the next one is looked up first.
       this.#renewAtMs = 0;
-      return `the token cannot be renewed: ${(error as Error).message}`;
+      this.#tokenFault = `the token cannot be renewed: ${(error as Error).message}`;
     }
   }
 
-  #note(fault: string | undefined): void {
+  #note(): void {
     const { log } = this.#options;
-    if (fault !== undefined && fault !== this.fault)
+    const { fault } = this;
+    if (fault !== undefined && fault !== this.#noted)
       log.warn("keys of the secret service cannot be read", { reason: fault });
-    if (fault === undefined && this.fault !== undefined)
+    if (fault === undefined && this.#noted !== undefined)
       log.info("keys of the secret service were read again");
-    this.fault = fault;
+    this.#noted = fault;
   }
 }

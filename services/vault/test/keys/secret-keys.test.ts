@@ -5,11 +5,13 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
 import { createLogger } from "@platform/kernel/log";
 import { SecretService } from "@platform/kernel/secret-service";
-import { createManualClock } from "@platform/kernel/time";
+import { createManualClock, systemClock } from "@platform/kernel/time";
 import { makeCertificate, opensslSkip } from "@platform/testing/certificates";
 import { startSecretService } from "@platform/testing/secret-service";
+import { waitFor } from "@platform/testing/wait";
 import { SecretKeys } from "../../src/keys/secret-keys.ts";
 import { defer, makeFolder, makeStore, put, read } from "../store/fixture.ts";
 import { makeSecret, openRing } from "./rig.ts";
@@ -152,6 +154,29 @@ test("a token is renewed at half of its life, and a token that replaces it is lo
   assert.deepEqual(await refresh(1), ["lookup-self"]);
   assert.equal(secrets.fault, undefined);
   assert.deepEqual(await refresh(DAY_MS), []);
+});
+
+test("a token that lives a second is renewed in time, not more often, and no more when that is stopped", async (context) => {
+  const service = await startSecretService("token");
+  defer(context, () => service.close());
+  service.live(1, true);
+  const client = new SecretService({ url: service.url, token: () => "token", timeoutMs: 5_000 });
+  const options = { service: client, mount: "secret", path: "keys", cacheMs: DAY_MS, log };
+  const secrets = new SecretKeys({ ...options, clock: systemClock });
+  await secrets.load([]);
+  const begunMs = performance.now();
+  const stop = secrets.followToken();
+  const countRenewals = (): number =>
+    service.requests.filter((line) => line.includes("renew-self")).length;
+  await waitFor(() => countRenewals() >= 3, "three renewals");
+  const elapsedMs = performance.now() - begunMs;
+  assert.ok(elapsedMs >= 1_500, `three renewals took ${elapsedMs} ms`);
+  service.accept("another token");
+  await waitFor(() => secrets.fault !== undefined, "the refusal");
+  const refused = service.requests.length;
+  await wait(1_200);
+  assert.equal(service.requests.length, refused, "a refused token is not asked for at once");
+  stop();
 });
 
 test(
