@@ -69,6 +69,11 @@ export class DeadTaskError extends Error {
   }
 }
 
+/** An error after which a task is tried again within a time, however often it has failed. */
+export interface BoundedRetry {
+  readonly retryMsMax: number | undefined;
+}
+
 /** A run of a trigger: the list of the last ones is kept in the index. */
 export interface TriggerRun {
   readonly trigger: string;

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { S3ClientError } from "@platform/s3";
 import type { ObjectInfo } from "../model/object.ts";
+import type { BoundedRetry } from "../model/task.ts";
 import type { ReplicatedAttribute, ReplicationRule } from "../model/replication.ts";
 
 /** A version to send. */
@@ -40,18 +41,23 @@ export function isSent({ destination }: ReplicationRule, attribute: ReplicatedAt
   return attribute !== "acl" || destination.ownsReplicas !== true;
 }
 
+/** A version that a destination did not answer about waits no longer: the destination itself is tried once in a while. */
+const OUTAGE_MS_MAX = 60_000;
+
 /** A failure of a destination. */
-export class ReplicationFault extends Error {
+export class ReplicationFault extends Error implements BoundedRetry {
   override readonly name = "ReplicationFault";
   /** It may work later as it is: tried again for ever. Otherwise the version is FAILED, and tried once an hour. */
   readonly isTransient: boolean;
   /** The destination as a whole does not answer. */
   readonly isOutage: boolean;
+  readonly retryMsMax: number | undefined;
 
   constructor(reason: string, kind: "outage" | "transient" | "refused", options?: ErrorOptions) {
     super(reason, options);
     this.isTransient = kind !== "refused";
     this.isOutage = kind === "outage";
+    this.retryMsMax = this.isOutage ? OUTAGE_MS_MAX : undefined;
   }
 }
 

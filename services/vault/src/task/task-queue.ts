@@ -7,7 +7,13 @@
 import type { Logger } from "@platform/kernel/log";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
 import type { IndexConnection } from "../index/schema.ts";
-import { DeadTaskError, type TaskAddress, type TaskCount, type TaskKind } from "../model/task.ts";
+import {
+  type BoundedRetry,
+  DeadTaskError,
+  type TaskAddress,
+  type TaskCount,
+  type TaskKind,
+} from "../model/task.ts";
 import { RefusedTextError } from "../model/vector.ts";
 import type { ReaderPool } from "../query/reader-pool.ts";
 import type { IndexWriter } from "../transaction/writer.ts";
@@ -315,7 +321,7 @@ export class TaskQueue {
       log?.warn("a task has failed", { kind: task.kind, rule: task.rule, attempts, reason });
       const isDead = error instanceof RefusedTextError || error instanceof DeadTaskError;
       count[isDead ? "dead" : "failed"] += 1;
-      const dueMs = isDead ? now() : now() + computeBackoffMs(attempts);
+      const dueMs = isDead ? now() : now() + computeBackoffMs(attempts, findRetryMax(error));
       const run = error instanceof DeadTaskError ? error.run : undefined;
       const plan = { task: toAddress(task), attempts, dueMs, isDead, reason };
       // While nothing can be written, the task stays as it is.
@@ -359,8 +365,13 @@ function toAddress({ id, seq }: Task): TaskAddress {
   return { id, seq };
 }
 
+function findRetryMax(error: unknown): number {
+  const { retryMsMax } = (error ?? {}) as Partial<BoundedRetry>;
+  return Math.min(BACKOFF_MS_MAX, retryMsMax ?? BACKOFF_MS_MAX);
+}
+
 // With jitter, so that tasks that failed together do not come back together.
-function computeBackoffMs(attempts: number): number {
-  const wait = Math.min(BACKOFF_MS_MAX, BACKOFF_MS_MIN * 2 ** Math.min(attempts - 1, 20));
+function computeBackoffMs(attempts: number, max: number): number {
+  const wait = Math.min(max, BACKOFF_MS_MIN * 2 ** Math.min(attempts - 1, 20));
   return wait * (0.5 + Math.random() / 2);
 }

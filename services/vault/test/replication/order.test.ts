@@ -6,6 +6,7 @@ import { waitFor } from "@platform/testing/wait";
 import type { ReplicationSettings } from "../../src/model/replication.ts";
 import type { Store } from "../../src/object-store.ts";
 import { LateVersions } from "../../src/replication/late-versions.ts";
+import { ReplicationFault } from "../../src/replication/target.ts";
 import { LATE_MS } from "../../src/transaction/replication-operations.ts";
 import { makeFolder, makeStore, owner, put } from "../store/fixture.ts";
 
@@ -152,6 +153,24 @@ test("what has failed waits an hour, and is not forgotten", async (context) => {
   await store.replication.retryFailed(3_600_000);
   await until(2);
   assert.deepEqual(await count(), [0, 1]);
+});
+
+test("a version follows within a minute of its destination's return, however often that was away", async (context) => {
+  const clock = createManualClock(1_000_000);
+  const store = await makeVersioned(context, clock);
+  await store.buckets.setSetting("bbb", "replication", REPLICATION);
+  await put(store, "k", "x", { bucket: "bbb" });
+  let tries = 0;
+  store.tasks.handle("replicate", async () => {
+    tries += 1;
+    throw new ReplicationFault("it does not answer", "outage");
+  });
+  for (let minute = 0; minute < 14; minute += 1) {
+    await waitFor(() => tries > minute, `attempt ${minute}`);
+    await waitFor(() => store.tasks.countRunning("replicate") === 0, "its end");
+    clock.advance(60_000);
+    store.tasks.wake();
+  }
 });
 
 test("events report once that a version waits for too long, and that its rule is gone", async (context) => {
