@@ -54,6 +54,12 @@ export const encryptionSchema = z.strictObject({
 /** Parameters of an encrypted backup. */
 export type BackupEncryption = z.infer<typeof encryptionSchema>;
 
+/** The parts of a key, for other threads of this process. */
+export interface SharedKey {
+  readonly salt: Uint8Array;
+  readonly master: Uint8Array;
+}
+
 /** The key of one encrypted backup. */
 export class BackupKey {
   readonly #salt: Buffer;
@@ -83,6 +89,16 @@ export class BackupKey {
       throw new BackupError("the passphrase is wrong");
     }
     return key;
+  }
+
+  /** The key that another thread has shared. */
+  static receive({ salt, master }: SharedKey): BackupKey {
+    return new BackupKey(Buffer.from(salt), Buffer.from(master));
+  }
+
+  /** The key for another thread. */
+  share(): SharedKey {
+    return { salt: this.#salt, master: this.#master };
   }
 
   /** Adds the member `encryption` to a manifest, before its files. */

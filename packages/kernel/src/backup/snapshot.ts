@@ -12,6 +12,8 @@ export interface SnapshotFile {
   stamp?: string;
   /** The file changes in pages of so many bytes, such as a database: a repository stores the changed ones. */
   pageBytes?: number;
+  /** A file of the disk that begins with these bytes until the snapshot is released: threads may read it by themselves. */
+  source?: string;
   /** Reads exactly `bytes` bytes, in pieces that are valid until the next one is requested. */
   read: () => AsyncIterable<Uint8Array>;
 }
@@ -35,7 +37,7 @@ export async function openSnapshotFile(
   bytes?: number,
 ): Promise<SnapshotFile> {
   const size = bytes ?? (await stat(source)).size;
-  return { path, bytes: size, read: () => readExactly(source, size) };
+  return { path, bytes: size, source, read: () => readExactly(source, size) };
 }
 
 /** A small file as it is now; undefined if it does not exist. Files that are replaced must be read at once. */

@@ -149,13 +149,45 @@ for (const [kind, passphrase] of [
     assert.deepEqual(await rig.restore(second), readAll(rig.data));
   });
 
+  test(`large files go into ${kind} repository by threads: whole, once, and only what is new`, async () => {
+    const rig = new Rig(passphrase);
+    const grows = rig.put("a-grows.seg", randomBytes(20_000_000));
+    rig.put("b-whole.blob", randomBytes(9_000_000));
+    // Its pieces are the same, and are stored at the same time.
+    rig.put("c-zeros.blob", Buffer.alloc(26_000_000));
+    rig.put("d-empty", Buffer.alloc(0));
+    const first = await rig.back();
+    const [before, stored] = [readAll(rig.data), first.mark.added];
+    assert.ok(stored > 37_000_000, `${stored} bytes`);
+    if (kind === "a plain") assert.ok(stored < 40_000_000, `${stored} bytes`);
+
+    // The first piece is that of the snapshot before, as is all of the other file, which only has another time.
+    rig.put("a-grows.seg", Buffer.concat([grows, randomBytes(50_000)]));
+    rig.put("b-whole.blob", before.get("b-whole.blob")!);
+    const second = await rig.back();
+    assert.ok(second.mark.added < 4_500_000, `${second.mark.added} bytes`);
+    assert.ok(second.mark.added > 50_000, `${second.mark.added} bytes`);
+
+    assert.deepEqual(await rig.restore(first), before);
+    assert.deepEqual(await rig.restore(second), readAll(rig.data));
+    const { problems, unused } = await checkRepository(await rig.use(), {});
+    assert.deepEqual([problems, unused], [[], 0]);
+    assert.deepEqual(readdirSync(join(rig.folder, "tmp")), []);
+  });
+
   test(`a flipped byte of any file of ${kind} repository is found, and nothing is restored from it`, async () => {
     const rig = new Rig(passphrase);
     rig.put("index.db", randomBytes(PAGE_BYTES * 5 + 100));
     rig.put("file", randomBytes(2_000));
-    const first = await rig.back();
+    const first = { ...(await rig.back()), files: readAll(rig.data) };
     rig.put("file", randomBytes(2_000));
-    const last = await rig.back();
+    const last = { ...(await rig.back()), files: readAll(rig.data) };
+    // What is restored is never anything else than what was backed up.
+    const restore = async (snapshot: typeof first): Promise<boolean> => {
+      const restored = await rig.restore(snapshot).catch(refuse);
+      if (restored !== undefined) assert.deepEqual(restored, snapshot.files);
+      return restored !== undefined;
+    };
     const check = async (path = ""): Promise<string[]> => {
       const repository = await (path.endsWith("repository.json") ? rig.open() : rig.use());
       return (await checkRepository(repository, {})).problems;
@@ -170,10 +202,7 @@ for (const [kind, passphrase] of [
         const problems = await check(path).catch((error: Error) => [error.message]);
         assert.notEqual(problems.length, 0, `${path} at ${at}`);
         if (path.endsWith("repository.json")) continue;
-        const isRestored = await Promise.all([
-          rig.restore(first).then(Boolean, isRefusal),
-          rig.restore(last).then(Boolean, isRefusal),
-        ]);
+        const isRestored = [await restore(first), await restore(last)];
         assert.ok(isRestored.includes(false), path);
       }
       writeFileSync(path, bytes);
@@ -193,9 +222,8 @@ function choosePlaces(length: number): number[] {
   return [0, Math.floor(length / 2), length - 3, ...others];
 }
 
-function isRefusal(error: unknown): boolean {
+function refuse(error: unknown): undefined {
   assert.ok(error instanceof BackupError, String(error));
-  return false;
 }
 
 test("an encrypted repository shows no plain bytes, and is checked without the passphrase", async () => {
@@ -269,6 +297,29 @@ test("what an interrupted run left is not a snapshot, and the next run uses or r
   rmSync(list, { recursive: true });
   await assert.rejects(pruneRepository(await rig.open(), { last: 1 }), /missing/);
   assert.deepEqual(await (await rig.open()).listIds(), [first.id, second.id]);
+});
+
+test("a large file that cannot be stored ends the backup with its reason, and leaves no snapshot", async () => {
+  const rig = new Rig();
+  rig.put("large", randomBytes(20_000_000));
+  const repository = await rig.use();
+  const options = { service: "vault", version: "1.0.0", dataFormat: 3, nowMs: rig.nowMs };
+  const taken = await rig.snapshot();
+  const [file] = taken.files as SnapshotFile[];
+  // It is shorter than it was when the snapshot began.
+  const files = [{ ...file!, bytes: file!.bytes + 1 }];
+  await assert.rejects(
+    writeSnapshot(repository, options, { ...taken, files }),
+    (error) => error instanceof BackupError && /expected at least 20000001/.test(error.message),
+  );
+  // A place that is no folder.
+  rmSync(join(rig.folder, "data"), { recursive: true });
+  writeFileSync(join(rig.folder, "data"), "no folder");
+  await assert.rejects(
+    writeSnapshot(repository, options, taken),
+    (error) => error instanceof BackupError && /cannot be written: E/.test(error.message),
+  );
+  assert.deepEqual(await repository.listIds(), []);
 });
 
 test("repositories of another owner, another service or a newer format are refused", async () => {

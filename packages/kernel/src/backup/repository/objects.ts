@@ -3,6 +3,8 @@ import type { BackupKey } from "../cipher.ts";
 import { BackupError } from "../error.ts";
 import { collectBytes, type Digest } from "../files.ts";
 import { findDifference } from "../restore.ts";
+import { type CopiedPiece, CopyThreads } from "./copy-threads.ts";
+import type { CopyOrder } from "./copy-messages.ts";
 import {
   digestBytes,
   nameObject,
@@ -14,13 +16,22 @@ import type { RepositoryStorage } from "./storage.ts";
 
 const STEP_BYTES = 1024 * 1024;
 
+/** What objects need of a storage. */
+export interface ObjectFolder extends Pick<
+  RepositoryStorage,
+  "place" | "read" | "digest" | "write" | "folder" | "noteWritten"
+> {
+  /** True if an object has exactly these bytes, whose hash is its name: comparing takes a tenth of hashing them again. */
+  matches?(name: string, bytes: Buffer): Promise<boolean>;
+}
+
 /** Reads and writes objects, encrypted if there is a key. */
 export class RepositoryObjects {
-  readonly #storage: RepositoryStorage;
+  readonly #storage: ObjectFolder;
   readonly #key: BackupKey | undefined;
   readonly #added = new Map<string, number>();
 
-  constructor(storage: RepositoryStorage, key: BackupKey | undefined) {
+  constructor(storage: ObjectFolder, key: BackupKey | undefined) {
     this.#storage = storage;
     this.#key = key;
   }
@@ -49,6 +60,23 @@ export class RepositoryObjects {
     const sha256 = digestBytes(sealed);
     await this.#write(sha256, sealed);
     return { bytes: bytes.length, sha256, stored: sealed.length, plain };
+  }
+
+  /** Threads that store pieces of files; `undefined` if the storage is no folder. The caller closes them. */
+  openThreads(): CopyThreads | undefined {
+    const { folder } = this.#storage;
+    if (folder === undefined) return undefined;
+    return new CopyThreads({ folder, key: this.#key?.share() });
+  }
+
+  /** Stores a piece of a file by a thread, as `put` does. */
+  async copy(threads: CopyThreads, order: CopyOrder): Promise<Piece> {
+    const { piece, isAdded }: CopiedPiece = await threads.copy(order);
+    if (isAdded) {
+      this.#added.set(piece.sha256, piece.stored ?? piece.bytes);
+      this.#storage.noteWritten?.(nameObject(piece.sha256));
+    }
+    return piece;
   }
 
   /** The bytes of a piece of `path`. Rejects with BackupError if they are missing or damaged. */
@@ -92,7 +120,9 @@ export class RepositoryObjects {
     );
     if (isWhole) return;
     await this.#storage.write(name, bytes);
-    await this.verify({ bytes: bytes.length, sha256 });
+    if (this.#storage.matches === undefined) await this.verify({ bytes: bytes.length, sha256 });
+    else if (!(await this.#storage.matches(name, bytes)))
+      throw new BackupError(`${name}: differs from what was written`);
     this.#added.set(sha256, bytes.length);
   }
 }

@@ -6,7 +6,8 @@ import { FileLockedError, lockFile, syncFolder } from "../../files/index.ts";
 import { BackupError } from "../error.ts";
 import { type Digest, digestFile, readBytes, writeBytes } from "../files.ts";
 
-const FOLDER_MODE = 0o700;
+/** Mode of the folders of a repository. */
+export const FOLDER_MODE = 0o700;
 const TEMPORARY = "tmp";
 const LOCK = "lock";
 
@@ -14,6 +15,10 @@ const LOCK = "lock";
 export interface RepositoryStorage {
   /** The place in messages. */
   readonly place: string;
+  /** The folder in which threads may write objects by themselves; missing if there is none. */
+  readonly folder?: string;
+  /** Notes that a thread has written an object: it is on disk after the next `flush`. */
+  noteWritten?(name: string): void;
   /** An object; `undefined` if it is missing. Rejects with BackupError if it has more than `bytesMax` bytes. */
   read(name: string, bytesMax: number): Promise<Buffer | undefined>;
   /** Size and hash of an object; `undefined` if it is missing. Reads at most one byte more than `bytes`. */
@@ -44,11 +49,11 @@ export class FolderStorage implements RepositoryStorage {
   }
 
   read(name: string, bytesMax: number): Promise<Buffer | undefined> {
-    return explain(name, readBytes(join(this.place, name), bytesMax));
+    return explainRead(name, readBytes(join(this.place, name), bytesMax));
   }
 
   digest(name: string, bytes: number): Promise<Digest | undefined> {
-    return explain(
+    return explainRead(
       name,
       digestFile(join(this.place, name), bytes, () => undefined),
     );
@@ -61,7 +66,7 @@ export class FolderStorage implements RepositoryStorage {
   async write(name: string, bytes: Buffer): Promise<void> {
     const path = join(this.place, name);
     this.#drafts += 1;
-    const draft = join(this.place, TEMPORARY, `${process.pid}-${this.#drafts}`);
+    const draft = join(this.place, nameDraft(0, this.#drafts));
     try {
       await this.#make(dirname(path));
       await this.#make(dirname(draft));
@@ -70,16 +75,27 @@ export class FolderStorage implements RepositoryStorage {
       await rename(draft, path);
     } catch (error) {
       await rm(draft, { force: true }).catch(() => undefined);
-      throw this.#explainFault("written", error);
+      throw explainFault(this.place, "written", error);
     }
     this.#unsynced.add(dirname(path));
+  }
+
+  get folder(): string {
+    return this.place;
+  }
+
+  // Its folders may be new.
+  noteWritten(name: string): void {
+    for (let at = dirname(name); at !== "."; at = dirname(at))
+      this.#unsynced.add(join(this.place, at));
+    this.#unsynced.add(this.place);
   }
 
   async flush(): Promise<void> {
     const folders = [...this.#unsynced];
     this.#unsynced.clear();
     await Promise.all(folders.map((folder) => syncFolder(folder))).catch((error: unknown) => {
-      throw this.#explainFault("written", error);
+      throw explainFault(this.place, "written", error);
     });
   }
 
@@ -107,18 +123,11 @@ export class FolderStorage implements RepositoryStorage {
       mkdirSync(this.place, { recursive: true, mode: FOLDER_MODE });
       unlock = lockFile(join(this.place, LOCK));
     } catch (error) {
-      if (!(error instanceof FileLockedError)) throw this.#explainFault("locked", error);
+      if (!(error instanceof FileLockedError)) throw explainFault(this.place, "locked", error);
       throw new BackupError(`another backup writes to ${this.place}`, { cause: error });
     }
     await rm(join(this.place, TEMPORARY), { recursive: true, force: true });
     return unlock;
-  }
-
-  // The operator can do something about a full or read-only disk.
-  #explainFault(done: string, cause: unknown): unknown {
-    const { code, message } = cause as NodeJS.ErrnoException;
-    if (typeof code !== "string") return cause;
-    return new BackupError(`${this.place} cannot be ${done}: ${message}`, { cause });
   }
 
   // A new folder is an entry of its parent, up to the one that existed.
@@ -133,13 +142,25 @@ export class FolderStorage implements RepositoryStorage {
   }
 }
 
+/** The name of an object of thread `thread` until it is complete. */
+export function nameDraft(thread: number, number: number): string {
+  return `${TEMPORARY}/${process.pid}-${thread}-${number}`;
+}
+
+/** The error of a fault of the disk: the operator can do something about a full or read-only one. Others stay as they are. */
+export function explainFault(place: string, done: string, cause: unknown): unknown {
+  const { code, message } = cause as NodeJS.ErrnoException;
+  if (typeof code !== "string") return cause;
+  return new BackupError(`${place} cannot be ${done}: ${message}`, { cause });
+}
+
 function ignoreMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code === "ENOENT" || error.code === "ENOTDIR") return;
   throw error;
 }
 
-// Undefined for a missing file; other faults of a file are damage of the repository.
-async function explain<T>(name: string, work: Promise<T>): Promise<T | undefined> {
+/** Resolves to undefined for a missing file; other faults of a file are damage of the repository. */
+export async function explainRead<T>(name: string, work: Promise<T>): Promise<T | undefined> {
   try {
     return await work;
   } catch (error) {

@@ -4,6 +4,7 @@ import { BackupError } from "../error.ts";
 import type { BackupProgress } from "../files.ts";
 import { BACKUP_FORMAT, findPathProblem, type BackupManifest } from "../manifest.ts";
 import type { Snapshot, SnapshotFile } from "../snapshot.ts";
+import type { CopyThreads } from "./copy-threads.ts";
 import {
   type FileEntry,
   makeSnapshotId,
@@ -17,8 +18,12 @@ import { putPages } from "./page-map.ts";
 import { PreviousFiles } from "./previous.ts";
 import type { Repository, SavedSnapshot } from "./repository.ts";
 
-/** Files and pieces that are being stored while the next one is read. */
+/** Pieces that are being stored while the next one is read. */
 const AHEAD_MAX = 4;
+/** Files of which some pieces are not stored yet, while the next one is read. */
+const FILES_AHEAD_MAX = 64;
+/** Bytes that a run has read before it starts threads, which take longer to start than to copy so few. */
+const THREADS_FROM_BYTES = 16 * 1024 * 1024;
 /** Pieces of a file that has grown, above which it is cut anew if they are small. */
 const SMALL_PIECES_MAX = 64;
 
@@ -87,6 +92,10 @@ class SnapshotWriter {
   readonly #storing = new Set<Promise<unknown>>();
   /** Memory of pieces: at most one for each that is being stored, and one that is being read. */
   readonly #buffers: Buffer[] = [];
+  #threads: CopyThreads | undefined;
+  /** The first failure: nothing more is read. */
+  #fault: unknown;
+  #bytesRead = 0;
   #files = 0;
   #bytes = 0;
 
@@ -115,12 +124,14 @@ class SnapshotWriter {
         entry.catch(() => undefined);
         this.#ahead.push(entry);
         this.#files += 1;
-        while (this.#ahead.length > AHEAD_MAX) await this.#list.add(await this.#ahead.shift()!);
+        while (this.#ahead.length > FILES_AHEAD_MAX)
+          await this.#list.add(await this.#ahead.shift()!);
       }
       for (const entry of this.#ahead) await this.#list.add(await entry);
     } finally {
       // Nothing is written after the end, when others may have the lock.
       await Promise.allSettled(this.#storing);
+      await this.#threads?.close();
     }
     return { lists: await this.#list.end(), files: this.#files, bytes: this.#bytes };
   }
@@ -138,7 +149,7 @@ class SnapshotWriter {
       const entry = await putPages(this.#repository.objects, metered, pageBytes, before);
       return { entry: Promise.resolve(entry) };
     }
-    const pieces = await this.#readPieces(file, before);
+    const pieces = await this.#storePieces(file, before);
     const entry = Promise.all(pieces).then((stored) => ({
       path,
       bytes,
@@ -146,6 +157,48 @@ class SnapshotWriter {
       pieces: stored,
     }));
     return { entry };
+  }
+
+  async #storePieces(file: SnapshotFile, before: FileEntry | undefined): Promise<Promise<Piece>[]> {
+    this.#bytesRead += file.bytes;
+    if (file.source === undefined || this.#bytesRead < THREADS_FROM_BYTES)
+      return this.#readPieces(file, before);
+    this.#threads ??= this.#repository.objects.openThreads();
+    if (this.#threads === undefined) return this.#readPieces(file, before);
+    return this.#copyPieces(this.#threads, file, file.source, before);
+  }
+
+  async #copyPieces(
+    threads: CopyThreads,
+    { path, bytes }: SnapshotFile,
+    source: string,
+    before: FileEntry | undefined,
+  ): Promise<Promise<Piece>[]> {
+    const known = chooseKnown(before);
+    const pieces: Promise<Piece>[] = [];
+    for (let at = 0; at < bytes;) {
+      while (this.#storing.size >= threads.places) await Promise.race(this.#storing);
+      this.#options.signal?.throwIfAborted();
+      if (this.#fault !== undefined) throw this.#fault;
+      const same = known[pieces.length];
+      const length = Math.min(same?.bytes ?? PIECE_BYTES_MAX, bytes - at);
+      const order = { path, source, at, bytes: length, known: same };
+      const piece = this.#repository.objects.copy(threads, order);
+      this.#track(piece, () => this.#count(length));
+      pieces.push(piece);
+      at += length;
+    }
+    return pieces;
+  }
+
+  #track(piece: Promise<Piece>, end: () => void): void {
+    const ended: Promise<unknown> = piece
+      .catch((error: unknown) => (this.#fault ??= error))
+      .then(() => {
+        end();
+        this.#storing.delete(ended);
+      });
+    this.#storing.add(ended);
   }
 
   // Pieces end where those of the snapshot before did: a file that has only grown keeps them.
@@ -193,14 +246,9 @@ class SnapshotWriter {
     plain: string,
   ): Promise<{ piece: Promise<Piece> }> {
     while (this.#storing.size >= AHEAD_MAX) await Promise.race(this.#storing);
+    if (this.#fault !== undefined) throw this.#fault;
     const piece = this.#repository.objects.put(path, buffer.subarray(0, length), plain);
-    const ended: Promise<unknown> = piece
-      .catch(() => undefined)
-      .then(() => {
-        this.#buffers.push(buffer);
-        this.#storing.delete(ended);
-      });
-    this.#storing.add(ended);
+    this.#track(piece, () => this.#buffers.push(buffer));
     return { piece };
   }
 
