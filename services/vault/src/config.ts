@@ -305,9 +305,9 @@ const KEYS = {
     description: "Key for ask_url.",
     secret: true,
   }),
-  guest_threads: key(z.int().min(1).max(64).default(2), {
+  guest_threads: key(z.int().min(0).max(64).default(2), {
     description:
-      "Chains of modules that run at the same time, on objects; each module of a chain has a thread. A module never occupies all places.",
+      "Chains of modules that run at the same time, on objects; each module of a chain has a thread. A module never occupies all places. 0: none run; triggers wait for a start with another number, all other calls of modules fail with 503.",
     unit: "threads",
   }),
   guest_memory: key(

@@ -15,7 +15,8 @@ export async function openGuests(
   { store, owner }: Storage,
 ): Promise<GuestService> {
   const { guest_threads: runs, guest_memory: memoryBytesMax, region } = config;
-  const streams = new GuestStreams({ runs, memoryBytesMax });
+  // Modules are validated and registered also while none run.
+  const streams = new GuestStreams({ runs: Math.max(1, runs), memoryBytesMax });
   lifecycle.onDrain("guests", () => streams.close());
   metrics.collect({
     name: "vault-guests",
@@ -30,16 +31,20 @@ export async function openGuests(
     },
   });
   const modules = await ModuleRegistry.open({ store, owner, region, streams });
-  return new GuestService({ store, modules, streams });
+  return new GuestService({ store, modules, streams, isStopped: runs === 0 });
 }
 
-/** Lets the tasks of triggers run. */
+/** Lets the tasks of triggers run, unless no modules run. */
 export function startTriggers(
   { log, clock }: Service,
   { store, directory }: Storage,
-  { modules }: GuestService,
+  { modules, isStopped }: GuestService,
   operations: InnerOperations,
 ): void {
+  if (isStopped) {
+    log.warn("no modules run on objects: triggers wait", { guest_threads: 0 });
+    return;
+  }
   const now = (): number => clock.now();
   const runner = createTriggerRunner({ store, operations, modules, directory, now, log });
   store.tasks.handle("trigger", runner);

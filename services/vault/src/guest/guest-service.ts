@@ -18,16 +18,20 @@ export interface GuestServiceOptions {
   readonly store: Store;
   readonly modules: ModuleRegistry;
   readonly streams: GuestStreams;
+  /** True if none run. */
+  readonly isStopped: boolean;
 }
 
 /** Guests for the handlers of operations. */
 export class GuestService implements ObjectGuests {
   readonly modules: ModuleRegistry;
+  readonly isStopped: boolean;
   readonly #store: Store;
   readonly #streams: GuestStreams;
 
-  constructor({ store, modules, streams }: GuestServiceOptions) {
+  constructor({ store, modules, streams, isStopped }: GuestServiceOptions) {
     this.modules = modules;
+    this.isStopped = isStopped;
     this.#store = store;
     this.#streams = streams;
   }
@@ -42,6 +46,10 @@ export class GuestService implements ObjectGuests {
   async run(pins: readonly ModulePin[], source: GuestSource): Promise<GuestRun> {
     const { object, body } = source.object;
     try {
+      if (this.isStopped) {
+        const message = "No modules run on objects here: guest_threads of storage is 0.";
+        throw new S3Error("ServiceUnavailable", { message, headers: [["Retry-After", "60"]] });
+      }
       const environment = describeObject(object, source.event);
       const guests: StreamedGuest[] = [];
       for (const pin of pins) guests.push({ module: await this.modules.load(pin), environment });

@@ -106,12 +106,16 @@ export class TaskQueue {
   readonly #counter: RepeatingTimer;
   #counts: readonly TaskCount[] = [];
   #isWoken = false;
+  /** Kinds that the next look is about. */
+  readonly #woken = new Set<TaskKind>();
+  /** Those of a look that is not due to the timer, which looks at all. */
+  #looked: readonly TaskKind[] | undefined;
 
   constructor(options: TaskQueueOptions) {
     this.#options = options;
     this.#timer = every(
       LOOK_EVERY_MS,
-      () => this.#startDue(),
+      () => this.#startDue(this.#takeLooked()),
       () => undefined,
     );
     this.#counter = every(
@@ -121,19 +125,19 @@ export class TaskQueue {
       },
       () => undefined,
     );
-    options.writer.onTasks = () => this.#wake();
+    options.writer.onTasks = (kinds) => this.#wake(kinds);
   }
 
   /** Sets the handler of a kind, whose rules may have lanes. Tasks of kinds without a handler wait. */
   handle(kind: TaskKind, handler: TaskHandler, lanes?: TaskLanes): void {
     const attempts = { ended: 0, failed: 0, dead: 0 };
     this.#kinds.set(kind, { handler, lanes, running: new Map(), attempts, last: undefined });
-    this.#wake();
+    this.#wake([kind]);
   }
 
   /** Looks for due tasks: a lane has more places than before. */
   wake(): void {
-    this.#wake();
+    this.#wake([...this.#kinds.keys()]);
   }
 
   /** Counts the tasks of each rule. */
@@ -166,18 +170,30 @@ export class TaskQueue {
     await Promise.all(running.map(({ ended }) => ended));
   }
 
-  // Many commits in a row are one look.
-  #wake(): void {
-    if (this.#isWoken || this.#stopping.signal.aborted) return;
+  // Many commits in a row are one look, and only at the kinds that they are about: a look takes as long as some commits.
+  #wake(kinds: readonly TaskKind[]): void {
+    for (const kind of kinds) if (this.#kinds.has(kind)) this.#woken.add(kind);
+    if (this.#woken.size === 0 || this.#isWoken || this.#stopping.signal.aborted) return;
     this.#isWoken = true;
     setImmediate(() => {
       this.#isWoken = false;
-      if (!this.#stopping.signal.aborted) void this.#timer.run();
+      if (this.#stopping.signal.aborted) return;
+      this.#looked = [...this.#woken];
+      this.#woken.clear();
+      void this.#timer.run();
     });
   }
 
-  #startDue(): void {
-    for (const [kind, state] of this.#kinds) {
+  #takeLooked(): readonly TaskKind[] {
+    const looked = this.#looked ?? [...this.#kinds.keys()];
+    this.#looked = undefined;
+    return looked;
+  }
+
+  #startDue(kinds: readonly TaskKind[]): void {
+    for (const kind of kinds) {
+      const state = this.#kinds.get(kind);
+      if (state === undefined) continue;
       const free = IN_FLIGHT_MAX[kind] - state.running.size;
       if (free > 0) this.#startKind(kind, state, free);
     }
@@ -288,7 +304,7 @@ export class TaskQueue {
       const running = state.running.get(task.id);
       if (running === undefined || running.lane !== lane) return;
       running.lane = DELAYED_LANE;
-      if (hasRoom(task.kind, state, lane)) this.#wake();
+      if (hasRoom(task.kind, state, lane)) this.#wake([task.kind]);
     };
     this.#occupy(task, state, lane, this.#run(task, state, freePlace));
   }
@@ -299,7 +315,7 @@ export class TaskQueue {
       .then(() => {
         state.running.delete(task.id);
         // The next ones do not wait for the timer.
-        if (hasRoom(task.kind, state, lane)) this.#wake();
+        if (hasRoom(task.kind, state, lane)) this.#wake([task.kind]);
       });
     state.running.set(task.id, { task, lane, ended });
   }

@@ -6,6 +6,7 @@ import { sealRemote } from "../index/seal.ts";
 import { listFederation } from "./federation-operations.ts";
 import type { TaskAddress } from "../model/task.ts";
 import { addDeletion } from "./remote-rows.ts";
+import { countAddedTasks } from "./task-rows.ts";
 import type { WriterContext } from "./writer-context.ts";
 
 /** Gives the store an id in remotes, unless it has one. */
@@ -128,6 +129,6 @@ export function applyDropRemoteKeys(
   for (const { id, seq } of tasks) {
     context.sql("update tasks set due = ? where id = ? and seq = ?").run(nowMs, id, seq);
   }
-  context.totals.addedTasks += tasks.length;
+  countAddedTasks(context, "delete-remote", tasks.length);
   return null;
 }

@@ -5,7 +5,7 @@ import { StoreError } from "../model/store-error.ts";
 import type { TaskAddress } from "../model/task.ts";
 import { emitEvent } from "./emit.ts";
 import { hasNamedKey, setMark } from "./replication-rows.ts";
-import { addTask } from "./task-rows.ts";
+import { addTask, countAddedTasks } from "./task-rows.ts";
 import { findCurrent, findOlder } from "./version-rows.ts";
 import type { BucketState, WriterContext } from "./writer-context.ts";
 
@@ -266,7 +266,7 @@ export function applyRetryReplication(
       .sql("update tasks set state = 'waiting', due = ?, seq = ? where id = ?")
       .run(nowMs, context.nextSequence(), id!);
   }
-  context.totals.addedTasks += rows.length;
+  countAddedTasks(context, "replicate", rows.length);
   return { tasks: rows.length };
 }
 

@@ -1,5 +1,6 @@
 // Operations of tasks inside the writer: their ends, their retries, and the work of those that only change the index.
-import type { DeadTaskFilter, TaskAddress, TriggerRun } from "../model/task.ts";
+import type { DeadTaskFilter, TaskAddress, TaskKind, TriggerRun } from "../model/task.ts";
+import { countAddedTasks } from "./task-rows.ts";
 import { addTriggerRun } from "./trigger-rows.ts";
 import type { WriterContext } from "./writer-context.ts";
 
@@ -102,12 +103,12 @@ export function applySettleDeadTasks(
   const { ids, kind = null, bucket = null, rule = null } = filter;
   const rows = context
     .sql(
-      "select id from tasks where state = 'dead' and id > ?1 and (?2 is null or kind = ?2) " +
+      "select id, kind from tasks where state = 'dead' and id > ?1 and (?2 is null or kind = ?2) " +
         "and (?3 is null or bucket = ?3) and (?4 is null or rule = ?4) " +
         "and (?5 is null or id in (select value from json_each(?5))) order by id limit ?6",
     )
     .all(afterId, kind, bucket, rule, ids === undefined ? null : JSON.stringify(ids), tasksMax);
-  for (const { id } of rows) {
+  for (const { id, kind: ownKind } of rows) {
     if (action === "discard") context.sql("delete from tasks where id = ?").run(id!);
     else {
       // With another sequence number, so that the end of an attempt that still runs does not count.
@@ -116,7 +117,7 @@ export function applySettleDeadTasks(
           "update tasks set state = 'waiting', attempts = 0, due = ?, added = ?, seq = ? where id = ?",
         )
         .run(nowMs, nowMs, context.nextSequence(), id!);
-      context.totals.addedTasks += 1;
+      countAddedTasks(context, ownKind as TaskKind, 1);
     }
   }
   const isLast = rows.length < tasksMax;

@@ -27,8 +27,14 @@ export function addTask(context: WriterContext, task: NewTask): TaskAddress {
         "state = 'waiting', detail = null returning id",
     )
     .get(kind, rule, bucket, key, version, seq, dueMs, nowMs === 0 ? null : nowMs);
-  context.totals.addedTasks += 1;
+  countAddedTasks(context, kind, 1);
   return { id: Number(row?.["id"]), seq };
+}
+
+/** Counts tasks that are due anew, so that their queue looks for them after the commit. */
+export function countAddedTasks({ totals }: WriterContext, kind: TaskKind, count: number): void {
+  const { addedTasks } = totals;
+  totals.addedTasks = { ...addedTasks, [kind]: (addedTasks[kind] ?? 0) + count };
 }
 
 /** True if a bucket has a task of a kind. */

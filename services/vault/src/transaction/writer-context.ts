@@ -3,6 +3,7 @@ import type { StatementSync } from "node:sqlite";
 import type { Bucket } from "../model/bucket.ts";
 import type { ErrorCode } from "../model/errors.ts";
 import { StoreError, type StoreErrorDetails } from "../model/store-error.ts";
+import type { TaskKind } from "../model/task.ts";
 import { readAllUsage, writeUsage } from "../index/usage-rows.ts";
 import { UsageBook } from "./usage-book.ts";
 import type { IndexMark } from "../index/mark.ts";
@@ -20,6 +21,9 @@ export type Outcome =
   | { value: unknown }
   | { code: ErrorCode; message: string; details: StoreErrorDetails };
 
+/** Numbers of tasks by their kind. */
+export type TaskCounts = Readonly<Partial<Record<TaskKind, number>>>;
+
 /** Totals that are updated with each commit. */
 export interface IndexTotals {
   /** Over all buckets; current when a group is saved. */
@@ -28,8 +32,8 @@ export interface IndexTotals {
   storageBytes: number;
   pendingEvents: number;
   droppedEvents: number;
-  /** Tasks that were added since the start. */
-  addedTasks: number;
+  /** Tasks of each kind that were added since the start. Never changed, but replaced: a group that fails sets it back. */
+  addedTasks: TaskCounts;
 }
 
 /** Limits of the writer. */
@@ -66,7 +70,7 @@ export class WriterContext {
     storageBytes: 0,
     pendingEvents: 0,
     droppedEvents: 0,
-    addedTasks: 0,
+    addedTasks: {},
   };
   /** Outcomes of the operations of the group so far. */
   outcomes: readonly Outcome[] = [];

@@ -5,7 +5,8 @@ import type { Operation, OperationResult } from "./operations.ts";
 import { Replica, type ReplicaResult } from "./replica.ts";
 import { copyIndex } from "../index/snapshot.ts";
 import type { GroupWatcher } from "./group-watcher.ts";
-import type { IndexTotals, Outcome, WriterLimits } from "./writer-context.ts";
+import type { TaskKind } from "../model/task.ts";
+import type { IndexTotals, Outcome, TaskCounts, WriterLimits } from "./writer-context.ts";
 import type { GroupRequest, GroupResponse, WriterReady } from "./writer-messages.ts";
 
 /** Commits an operation: at once, or together with others. */
@@ -58,8 +59,8 @@ export class IndexWriter {
   stopped: string | undefined;
   /** Called when a copy was dropped. */
   onLost: (slot: number, reason: string) => void = () => undefined;
-  /** Called after a group that has added tasks. */
-  onTasks: () => void = () => undefined;
+  /** Called after a group that has added tasks, with their kinds. */
+  onTasks: (kinds: readonly TaskKind[]) => void = () => undefined;
   readonly #limits: WriterLimits;
   readonly #waitingMax: number;
   readonly #replicasMin: number;
@@ -306,7 +307,7 @@ export class IndexWriter {
 
   #finish(response: GroupResponse): void {
     const settled = this.#takeRunning();
-    const hasTasks = response.totals.addedTasks !== this.totals.addedTasks;
+    const kinds = listGrown(this.totals.addedTasks, response.totals.addedTasks);
     this.totals = response.totals;
     this.#sequence = response.sequence;
     this.commits += 1;
@@ -316,7 +317,7 @@ export class IndexWriter {
     for (const [index, waiter] of settled.entries()) {
       settleWaiter(waiter, response.outcomes[index]);
     }
-    if (hasTasks) this.onTasks();
+    if (kinds.length > 0) this.onTasks(kinds);
     this.#tellIdle();
   }
 
@@ -364,4 +365,9 @@ function settleWaiter(waiter: Waiter, outcome: Outcome | undefined): void {
 function describeLoss(result: ReplicaResult): string {
   if ("lost" in result) return result.lost;
   return result.stopped ?? "it did not commit what the others have committed";
+}
+
+function listGrown(before: TaskCounts, after: TaskCounts): TaskKind[] {
+  if (before === after) return [];
+  return (Object.keys(after) as TaskKind[]).filter((kind) => after[kind] !== before[kind]);
 }

@@ -38,7 +38,7 @@ export const readJob = (serving: Serving, id: string): Promise<Job> =>
   readJson<Job>(callJson(serving, "GET", `/admin/batch/${id}`));
 
 /** Waits for the end of a job. */
-export function waitForJob(serving: Serving, id: string): Promise<Job> {
+export function waitForJob(serving: Serving, id: string, timeoutMs = 60_000): Promise<Job> {
   return waitFor(
     async () => {
       const job = await readJob(serving, id).catch(() => undefined);
@@ -46,7 +46,7 @@ export function waitForJob(serving: Serving, id: string): Promise<Job> {
       return isEnded ? job : undefined;
     },
     `the end of job ${id}`,
-    60_000,
+    timeoutMs,
   );
 }
 
