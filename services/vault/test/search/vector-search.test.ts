@@ -1,10 +1,7 @@
 // Candidates from 8-bit integers against exact searches: kinds of vectors, deletions, filters, and little memory.
 import assert from "node:assert/strict";
-import { DatabaseSync } from "node:sqlite";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
 import { createRandom } from "@platform/testing/random";
-import { IndexConnection, makeTables } from "../../src/index/schema.ts";
-import { sealVector, sealVersion } from "../../src/index/seal.ts";
 import {
   decodeVector,
   encodeVector,
@@ -14,8 +11,9 @@ import {
 import { compileFilter } from "../../src/search/filter.ts";
 import type { VectorQuestion } from "../../src/search/vector-messages.ts";
 import { FILTER_COLUMNS, VectorSearch } from "../../src/search/vector-search.ts";
+import { VectorRig } from "./vector-rig.ts";
 
-/** `VAULT_VECTORS=200000` is the long form, with 384 dimensions. */
+/** `VAULT_VECTORS=20000` is the long form, with 384 dimensions. */
 const COUNT = Number(process.env["VAULT_VECTORS"] ?? 1_200);
 const DIMENSION = COUNT > 10_000 ? 384 : 40;
 const SEED = 36;
@@ -50,62 +48,9 @@ function createKinds(random: () => number): Record<string, Make> {
   };
 }
 
-class Rig {
-  readonly connection: IndexConnection;
-  #next = 0;
-
-  constructor(t: TestContext) {
-    const database = new DatabaseSync(":memory:");
-    makeTables(database, 0, 4);
-    this.connection = new IndexConnection(database);
-    t.after(() => this.connection.close());
-  }
-
-  add(numbers: readonly number[]): string {
-    this.#next += 1;
-    const id = this.#next;
-    const text = String(id).padStart(7, "0");
-    const key = Buffer.from(text);
-    const data = encodeVector(numbers);
-    const row = {
-      bucket: 1,
-      key,
-      seq: id,
-      version: "null",
-      size: id,
-      etag: "",
-      modified: 0,
-      blob: 1,
-      class: "STANDARD",
-      checksum: null,
-      owner: null,
-      tags: `{"mod":"${id % 1_000}"}`,
-      retain_mode: null,
-      retain_until: null,
-      hold: 0,
-      detail: "{}",
-    };
-    this.connection
-      .sql(
-        "insert into current (bucket, key, seq, version, size, etag, modified, blob, class, tags, hold, detail, seal) values (1, ?, ?, 'null', ?, '', 0, 1, 'STANDARD', ?, 0, '{}', ?)",
-      )
-      .run(key, id, id, row.tags, sealVersion(row));
-    const vector = { id, bucket: 1, key, version: "null", data };
-    this.connection
-      .sql("insert into vectors values (?, 1, ?, 'null', ?, ?)")
-      .run(id, key, data, sealVector(vector));
-    return text;
-  }
-
-  remove(key: string): void {
-    for (const table of ["current", "vectors"])
-      this.connection.sql(`delete from ${table} where key = ?`).run(Buffer.from(key));
-  }
-}
-
 function ask(
   search: VectorSearch,
-  rig: Rig,
+  rig: VectorRig,
   metric: VectorMetric,
   vector: readonly number[],
   more: Partial<VectorQuestion> = {},
@@ -133,7 +78,7 @@ for (const kind of ["uniform", "clustered", "nearly equal", "of wild scale", "wi
   test(`vectors that are ${kind}: the nearest ones are those of an exact search`, async (t) => {
     const random = createRandom(SEED);
     const make = createKinds(random)[kind]!;
-    const rig = new Rig(t);
+    const rig = new VectorRig(t);
     rig.connection.database.exec("begin");
     const keys = Array.from({ length: COUNT }, () => rig.add(make()));
     for (const metric of VECTOR_METRICS) {
@@ -170,7 +115,7 @@ for (const kind of ["uniform", "clustered", "nearly equal", "of wild scale", "wi
 test("filters that match many, few and eleven vectors return all that an exact search returns", async (t) => {
   const random = createRandom(SEED);
   const make = createKinds(random)["clustered"]!;
-  const rig = new Rig(t);
+  const rig = new VectorRig(t);
   rig.connection.database.exec("begin");
   for (let n = 0; n < COUNT; n += 1) rig.add(make());
   const search = new VectorSearch(256 * MIB);
@@ -197,7 +142,7 @@ test("filters that match many, few and eleven vectors return all that an exact s
 test("vectors that do not fit in memory are found as well, and buckets take turns", async (t) => {
   const random = createRandom(SEED);
   const make = createKinds(random)["uniform"]!;
-  const rig = new Rig(t);
+  const rig = new VectorRig(t);
   rig.connection.database.exec("begin");
   // A block has a MiB, and one is less than all vectors need.
   const count = Math.ceil((1.5 * MIB) / (Math.ceil(DIMENSION / 16) * 16));
@@ -213,7 +158,7 @@ test("vectors that do not fit in memory are found as well, and buckets take turn
 });
 
 test("a damaged vector ends the search", (t) => {
-  const rig = new Rig(t);
+  const rig = new VectorRig(t);
   rig.add(Array.from({ length: DIMENSION }, (_, index) => index));
   rig.connection.sql("update vectors set seal = seal + 1").run();
   const search = new VectorSearch(16 * MIB);
