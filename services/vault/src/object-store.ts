@@ -35,6 +35,7 @@ import type { Sweeps } from "./upkeep/sweeps.ts";
 import type { Embedder } from "./model/vector.ts";
 import { createVersionEmbedder } from "./task/embed-version.ts";
 import { createVectorDropper } from "./task/drop-vectors.ts";
+import { createEmbeddingPlanner } from "./task/embed-existing.ts";
 import { TaskQueue } from "./task/task-queue.ts";
 import type { DeadTask, DeadTaskFilter, TaskAddress, TriggerRun } from "./model/task.ts";
 
@@ -166,6 +167,7 @@ export class Store {
     this.tasks.handle("delete-remote", (task, signal) => tiers.deleteKey(task, signal));
     this.tasks.handle("restore", (task, signal) => tiers.restore(task, signal));
     this.tasks.handle("end-restore", (task) => tiers.endRestore(task));
+    this.tasks.handle("embed-existing", createEmbeddingPlanner(writer, this.#env.now));
     this.tasks.handle("embed", createVersionEmbedder({ ...parts, buckets, objects }));
   }
 

@@ -4,6 +4,7 @@
 export const TASK_KINDS = [
   "drop-vectors",
   "embed",
+  "embed-existing",
   "trigger",
   "delete-remote",
   "restore",

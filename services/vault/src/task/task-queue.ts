@@ -26,6 +26,7 @@ const COUNT_EVERY_MS = 10_000;
 const IN_FLIGHT_MAX: Readonly<Record<TaskKind, number>> = {
   "drop-vectors": 1,
   embed: 64,
+  "embed-existing": 4,
   trigger: 16,
   "delete-remote": 16,
   restore: 4,

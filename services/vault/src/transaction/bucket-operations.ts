@@ -150,6 +150,8 @@ function changeVectorIndex(
   const before = bucket.settings.vectorIndex;
   const fail = (reason: string): StoreError =>
     new StoreError("InvalidBucketState", reason, { bucket: bucket.name });
+  if (wanted?.embed === undefined)
+    context.sql("delete from tasks where kind = 'embed-existing' and bucket = ?").run(id);
   if (wanted === undefined) {
     if (before === undefined || !hasVectors(context, id)) return;
     const task = { rule: "", bucket: id, key: new Uint8Array(), version: "", nowMs };
@@ -159,9 +161,24 @@ function changeVectorIndex(
   if (hasTask(context, "drop-vectors", id)) {
     throw fail("The vectors of the former index are still being removed.");
   }
-  if (before === undefined || !hasVectors(context, id)) return;
-  const isSame = before.dimension === wanted.dimension && before.metric === wanted.metric;
-  if (!isSame) throw fail("The bucket has vectors: dimension and metric cannot be changed.");
+  const isSame = before?.dimension === wanted.dimension && before.metric === wanted.metric;
+  if (before !== undefined && !isSame && hasVectors(context, id))
+    throw fail("The bucket has vectors: dimension and metric cannot be changed.");
+  planEmbeddings(context, id, before, wanted, nowMs);
+}
+
+// Objects that are there already get their vectors by tasks as well, also if another source of texts is chosen: those without
+// a vector may have one now.
+function planEmbeddings(
+  context: WriterContext,
+  bucket: number,
+  before: VectorIndex | undefined,
+  { embed }: VectorIndex,
+  nowMs: number,
+): void {
+  if (embed === undefined || JSON.stringify(embed) === JSON.stringify(before?.embed)) return;
+  const task = { rule: "", bucket, key: new Uint8Array(), version: "", nowMs };
+  addTask(context, { kind: "embed-existing", ...task });
 }
 
 // Tasks of triggers that are no longer there cannot run.

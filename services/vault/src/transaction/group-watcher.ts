@@ -54,6 +54,7 @@ export function findChangedRow(operation: Operation): ChangedRow | undefined {
     // Vectors are no part of the rows.
     case "setVector":
     case "dropVectors":
+    case "planEmbeddings":
     case "endTask":
     case "retryTask":
     case "settleDeadTasks":

@@ -45,7 +45,7 @@ import {
   applyRequestRestore,
   applyTransition,
 } from "./tier-operations.ts";
-import { applySetVector } from "./vector-operations.ts";
+import { applyPlanEmbeddings, applySetVector } from "./vector-operations.ts";
 import { applyAddFederation, applyRemoveFederation } from "./federation-operations.ts";
 import { applyPut } from "./put-operation.ts";
 import {
@@ -70,6 +70,7 @@ const OPERATION_HANDLERS = {
   attribute: applyAttribute,
   setVector: applySetVector,
   dropVectors: applyDropVectors,
+  planEmbeddings: applyPlanEmbeddings,
   endTask: applyEndTask,
   retryTask: applyRetryTask,
   settleDeadTasks: applySettleDeadTasks,

@@ -162,3 +162,47 @@ test("an endpoint that fails is asked again, also after a kill, and a refused te
   await s3.must("PUT", "/retries/last", { body: "last" });
   await waitFor(async () => (await readStatus(modelled, "/retries/last")) === "stored");
 });
+
+test("objects that were there before get their vectors in the background, also after a kill", async () => {
+  const { s3, vault } = modelled;
+  const index = { dimension: 3, metric: "euclidean" };
+  await makeBucket(modelled, "older", index);
+  // More than are planned at once.
+  const count = 1_100;
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    while (next < count) await s3.must("PUT", `/older/${"x".repeat(1 + (next++ % 9))}-${next}`);
+  };
+  await Promise.all(Array.from({ length: 16 }, lane));
+  await s3.must("PUT", "/older/given", { body: "x", headers: { "x-store-vector": "[1,2,3]" } });
+  endpoint.status = 503;
+  const embed = { from: "key" };
+  const configure = (document: object) =>
+    s3.must("PUT", "/older?vector-index", { body: JSON.stringify(document) });
+  await configure({ ...index, embed });
+  await vault.kill();
+  await vault.start();
+  const countTasks = async (kind: string): Promise<number> => {
+    const { text } = await modelled.admin.must("GET", "/admin/tasks");
+    const { rules } = JSON.parse(text) as {
+      rules: { kind: string; bucket: string; waiting: number }[];
+    };
+    return rules.find((rule) => rule.kind === kind && rule.bucket === "older")?.waiting ?? 0;
+  };
+  await waitFor(async () => (await countTasks("embed-existing")) === 0, "all tasks");
+  assert.equal(await countTasks("embed"), count);
+  endpoint.status = 200;
+  await vault.kill();
+  await vault.start();
+  await waitFor(async () => (await countTasks("embed")) === 0, "all vectors", 120_000);
+  const search = { vector: [9, 1, 1], k: 100, filter: { key: { $ne: "given" } } };
+  const found = await s3.must("POST", "/older?vector-search", { body: JSON.stringify(search) });
+  assert.equal(json(found.text)["searched"], count);
+  const given = await s3.must("GET", "/older/given?vector");
+  assert.deepEqual(json(given.text)["vector"], [1, 2, 3]);
+
+  // Without a source, and with the same one, nothing is planned.
+  await configure({ ...index, embed });
+  await configure(index);
+  assert.equal(await countTasks("embed-existing"), 0);
+});
