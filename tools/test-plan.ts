@@ -109,6 +109,7 @@ export const longForms: readonly TestPlan[] = [
   longForm("services/vault/test/search/recall.test.ts", { VAULT_RECALL_VECTORS: "200000" }),
   longForm("packages/kernel/test/backup/repository.test.ts", { REPOSITORY_FLIPS: "60" }),
   longForm("services/vault/test/guest/triggers.test.ts", { VAULT_TRIGGER_KILLS: "50" }),
+  longForm("services/vault/test/guest/large-object.test.ts", { VAULT_GUEST_BYTES: "5368709120" }),
   longForm("services/vault/test/guest/stopped-guests.test.ts", { VAULT_TRIGGERED_PUTS: "100000" }),
   longForm("services/vault/test/job/job-crash.test.ts", { VAULT_JOB_KILLS: "50" }),
   longForm("services/vault/test/keys/rotation-kill.test.ts", { VAULT_KEY_KILLS: "50" }),

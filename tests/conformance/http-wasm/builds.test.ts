@@ -50,6 +50,8 @@ const builds: [output: string, source: string, command: keyof typeof COMMANDS][]
   [`${SAMPLES}/webhook.wasm`, `${SAMPLES}/rust/webhook.rs`, "rust"],
   [`${OBJECTS}/csv2json.wasm`, `${OBJECTS}/c/csv2json.c`, "objectC"],
   [`${OBJECTS}/thumbnail.wasm`, `${OBJECTS}/c/thumbnail.c`, "objectC"],
+  [`${OBJECTS}/redact-c.wasm`, `${OBJECTS}/c/redact.c`, "objectC"],
+  [`${OBJECTS}/redact-rust.wasm`, `${OBJECTS}/rust/redact.rs`, "rust"],
   [`${OBJECTS}/redact.wasm`, `${OBJECTS}/assembly/redact.ts`, "objectSample"],
   [`${GUESTS}/script-as.wasm`, `${GUESTS}/assembly/script.ts`, "script"],
   [`${GUESTS}/script-c.wasm`, `${GUESTS}/script.c`, "scriptC"],

@@ -5,8 +5,8 @@ import { BackupError } from "../error.ts";
 import type { CopyOrder, CopyPlace, CopyReply, CopyRequest } from "./copy-messages.ts";
 import type { Piece } from "./format.ts";
 
-/** More than cores, because each waits for the disk by turns; each has the memory of a piece. */
-const THREADS_MAX = Math.min(6, availableParallelism() + 2);
+/** More than few cores, because each waits for the disk by turns. Each has some 25 MB, of which a piece is a third. */
+const THREADS_MAX = Math.min(4, availableParallelism() + 2);
 const HEAP_MIB_MAX = 64;
 
 /** A piece, and whether it was written for this order. */
