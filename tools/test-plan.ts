@@ -111,6 +111,7 @@ export const longForms: readonly TestPlan[] = [
   longForm("services/vault/test/guest/triggers.test.ts", { VAULT_TRIGGER_KILLS: "50" }),
   longForm("services/vault/test/guest/large-object.test.ts", { VAULT_GUEST_BYTES: "5368709120" }),
   longForm("services/vault/test/guest/stopped-guests.test.ts", { VAULT_TRIGGERED_PUTS: "100000" }),
+  longForm("services/vault/test/job/many.test.ts", { VAULT_JOB_KEYS: "10000" }),
   longForm("services/vault/test/job/job-crash.test.ts", { VAULT_JOB_KILLS: "50" }),
   longForm("services/vault/test/keys/rotation-kill.test.ts", { VAULT_KEY_KILLS: "50" }),
   longForm("services/vault/test/backup/backup-crash.test.ts", { VAULT_BACKUP_KILLS: "50" }),

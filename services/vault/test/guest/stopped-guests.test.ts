@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { waitFor } from "@platform/testing/wait";
+import { listKeys } from "../job/rig.ts";
 import { callJson, readJson } from "../serving/json-api.ts";
 import { serve, type Serving } from "../serving/serving.ts";
 import { identity, putModule } from "./guests.ts";
@@ -44,18 +45,6 @@ async function countWaiting(): Promise<number> {
   return kinds.find(({ kind }) => kind === "trigger")?.waiting ?? 0;
 }
 
-async function listAll(bucket: string): Promise<string[]> {
-  const keys: string[] = [];
-  for (let token = ""; ;) {
-    const from = token === "" ? "" : `&continuation-token=${encodeURIComponent(token)}`;
-    const { text } = await serving.s3.must("GET", `/${bucket}?list-type=2${from}`);
-    keys.push(...[...text.matchAll(/<Key>([^<]+)<\/Key>/g)].map(([, key]) => key!));
-    const found = /<NextContinuationToken>([^<]+)</.exec(text)?.[1];
-    if (found === undefined) return keys;
-    token = found;
-  }
-}
-
 function findP99(times: readonly number[]): number {
   return times.toSorted((one, other) => one - other)[Math.floor(times.length * 0.99)]!;
 }
@@ -83,7 +72,7 @@ test("PUTs into a bucket with a trigger go on while no module runs, and all outp
     console.log(`p99 in ms: ${plain} without, ${triggered} with a trigger`);
     assert.ok(triggered! <= plain! * P99_MAX, `${triggered} ms, ${plain} ms without a trigger`);
   }
-  assert.deepEqual(await listAll("out"), []);
+  assert.deepEqual(await listKeys(s3, "out"), []);
 
   await vault.stop();
   await vault.start({ PLATFORM_VAULT_GUEST_THREADS: "2" });
@@ -94,6 +83,6 @@ test("PUTs into a bucket with a trigger go on while no module runs, and all outp
     wait,
   );
   const expected = Array.from({ length: PUTS }, (_, number) => String(number)).toSorted();
-  assert.deepEqual(await listAll("out"), expected);
+  assert.deepEqual(await listKeys(s3, "out"), expected);
   assert.equal((await s3.must("GET", "/out/0")).text.length, BODY.length);
 });
