@@ -247,15 +247,22 @@ export class Discovery {
     one: Followed,
   ): Promise<number> {
     const servers = server === undefined ? listSystemServers() : [server];
-    const { addresses, ttlSeconds } = await readServiceRecords(
+    const { addresses, ttlSeconds, fault } = await readServiceRecords({
       name,
       domain,
       servers,
-      server !== undefined,
-    );
+      resolvesNames: server !== undefined,
+      known: one.addresses,
+    });
     this.#note(name, one.addresses, addresses);
     one.addresses = addresses;
-    one.fault = undefined;
+    if (fault !== undefined && fault !== one.fault) {
+      this.#options.log.warn("a host of a service cannot be resolved", {
+        service: name,
+        reason: fault,
+      });
+    }
+    one.fault = fault;
     return ttlSeconds * 1_000;
   }
 

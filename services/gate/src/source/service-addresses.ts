@@ -5,7 +5,7 @@ import type { NameServer } from "../config/discovery-address.ts";
 import type { ServiceTarget } from "../config/service-target.ts";
 import { upstreamUrl } from "../config/value.ts";
 import { type DnsRecord, RecordType } from "../dns/message.ts";
-import { lookUp } from "../dns/query.ts";
+import { DnsError, lookUp } from "../dns/query.ts";
 import { isServerName } from "../shared-state/index.ts";
 
 /** One address of a service. */
@@ -18,6 +18,19 @@ export type ServiceAddress =
 export interface ResolvedService {
   addresses: readonly ServiceAddress[];
   ttlSeconds: number;
+  /** Reason for which a host of the records could not be resolved; it has the addresses of before, if any. */
+  fault: string | undefined;
+}
+
+/** Options of {@link readServiceRecords}. */
+export interface ServiceLookup {
+  name: string;
+  domain: string;
+  servers: readonly NameServer[];
+  /** The servers resolve the hosts of the records, too. */
+  resolvesNames: boolean;
+  /** The addresses of the last answer. */
+  known?: readonly ServiceAddress[] | undefined;
 }
 
 /** More addresses of a service are not used. */
@@ -26,44 +39,65 @@ const TTL_SECONDS_MIN = 1;
 const TTL_SECONDS_MAX = 300;
 /** A service without an address is looked for again soon. */
 const EMPTY_TTL_SECONDS_MAX = 10;
+/** A host that could not be resolved is looked for again soon. */
+const FAULTY_TTL_SECONDS_MAX = 10;
 const NAMES_AT_ONCE = 8;
+/** Hosts whose servers are silent hold up the others no longer. */
+const NAMES_MS = 10_000;
 const IPS_OF_NAME_MAX = 16;
 
-/** Reads the SRV records of a service. Throws DnsError; a service without records has no address. */
-export async function readServiceRecords(
-  name: string,
-  domain: string,
-  servers: readonly NameServer[],
-  resolvesNames: boolean,
-): Promise<ResolvedService> {
+/**
+ * Reads the SRV records of a service. Throws DnsError if they cannot be read, or none of their hosts can be resolved; a
+ * service without records has no address.
+ */
+export async function readServiceRecords({
+  name,
+  domain,
+  servers,
+  resolvesNames,
+  known = [],
+}: ServiceLookup): Promise<ResolvedService> {
   const answer = await lookUp(servers, `_${name}._tcp.${domain}`, RecordType.SRV);
   const found = answer.records.flatMap(({ data }) => (data.kind === "srv" ? [data] : []));
   const usable = found.filter(({ target, port }) => port > 0 && isServerName(target));
   const lowest = Math.min(...usable.map(({ priority }) => priority));
   const used = usable.filter(({ priority }) => priority === lowest).slice(0, ADDRESSES_MAX);
   if (used.length === 0) {
-    return { addresses: [], ttlSeconds: clamp(answer.ttlSeconds, EMPTY_TTL_SECONDS_MAX) };
+    const ttlSeconds = clamp(answer.ttlSeconds, EMPTY_TTL_SECONDS_MAX);
+    return { addresses: [], ttlSeconds, fault: undefined };
   }
-  const ips = resolvesNames
-    ? await resolveNames(
-        [...new Set(used.map(({ target }) => target))],
-        servers,
-        answer.additionals,
-      )
-    : undefined;
+  const names = [...new Set(used.map(({ target }) => target))];
+  const { ips, fault } = resolvesNames
+    ? await resolveNames(names, servers, answer.additionals)
+    : { ips: undefined, fault: undefined };
+  const before = listResolved(known);
   const weights = scaleWeights(used.map(({ weight }) => weight));
   const distinct = new Map<string, ServiceAddress>();
   for (const [index, { target, port }] of used.entries()) {
     const authority = `${target}:${port}`;
-    const resolved = (ips?.get(target) ?? []).map((ip) => joinPort(ip, port));
+    const resolved =
+      ips?.get(target)?.map((ip) => joinPort(ip, port)) ?? before.get(authority) ?? [];
     if (ips !== undefined && resolved.length === 0) continue;
     distinct.set(authority, { kind: "record", authority, resolved, weight: weights[index]! });
   }
+  if (distinct.size === 0 && fault !== undefined) throw new DnsError(fault);
   const addresses = [...distinct].sort(([one], [other]) => (one < other ? -1 : 1));
   return {
     addresses: addresses.map(([, address]) => address),
-    ttlSeconds: clamp(answer.ttlSeconds, TTL_SECONDS_MAX),
+    ttlSeconds: clamp(
+      answer.ttlSeconds,
+      fault === undefined ? TTL_SECONDS_MAX : FAULTY_TTL_SECONDS_MAX,
+    ),
+    fault,
   };
+}
+
+/** The places of each host and port. */
+function listResolved(known: readonly ServiceAddress[]): Map<string, readonly string[]> {
+  const entries = known.flatMap((address) =>
+    address.kind === "record" ? [[address.authority, address.resolved] as const] : [],
+  );
+  return new Map(entries);
 }
 
 const documentSchema = z.object({ services: z.record(z.string(), z.unknown()) });
@@ -115,33 +149,52 @@ export function describeUpstreams(
   return [...distinct.values()].slice(0, ADDRESSES_MAX);
 }
 
+/** Addresses by host; one that cannot be resolved has no entry, and is the `fault`. */
 async function resolveNames(
   names: readonly string[],
   servers: readonly NameServer[],
   additionals: readonly DnsRecord[],
-): Promise<Map<string, string[]>> {
+): Promise<{ ips: Map<string, string[]>; fault: string | undefined }> {
   const found = new Map<string, string[]>();
   for (const { name, data } of additionals) {
     if (data.kind === "address") found.set(name, [...(found.get(name) ?? []), data.address]);
   }
   const rest = names.filter((name) => !found.has(name));
+  const endMs = performance.now() + NAMES_MS;
+  let fault: string | undefined;
   const work = async (): Promise<void> => {
     for (let name = rest.shift(); name !== undefined; name = rest.shift()) {
-      const answers = await Promise.all([
-        lookUp(servers, name, RecordType.A),
-        lookUp(servers, name, RecordType.AAAA),
-      ]);
-      const records = answers.flatMap((answer) => answer.records);
-      found.set(
-        name,
-        records.flatMap(({ data }) => (data.kind === "address" ? [data.address] : [])),
-      );
+      try {
+        if (performance.now() > endMs) throw new DnsError(`${name}: not resolved in time`);
+        found.set(name, await resolveName(name, servers));
+      } catch (error) {
+        if (!(error instanceof DnsError)) throw error;
+        fault ??= error.message;
+      }
     }
   };
   await Promise.all(Array.from({ length: NAMES_AT_ONCE }, work));
-  return new Map(
-    [...found].map(([name, ips]) => [name, [...new Set(ips)].sort().slice(0, IPS_OF_NAME_MAX)]),
+  const ips = [...found].map(
+    ([name, all]) => [name, [...new Set(all)].sort().slice(0, IPS_OF_NAME_MAX)] as const,
   );
+  return { ips: new Map(ips), fault };
+}
+
+/** Throws DnsError if neither kind of address can be read. */
+async function resolveName(name: string, servers: readonly NameServer[]): Promise<string[]> {
+  const answers = await Promise.allSettled([
+    lookUp(servers, name, RecordType.A),
+    lookUp(servers, name, RecordType.AAAA),
+  ]);
+  const ips = answers.flatMap((answer) =>
+    answer.status === "fulfilled"
+      ? answer.value.records.flatMap(({ data }) => (data.kind === "address" ? [data.address] : []))
+      : [],
+  );
+  // A server that knows only one kind may refuse the question for the other one.
+  const failed = answers.find((answer) => answer.status === "rejected");
+  if (ips.length === 0 && failed !== undefined) throw failed.reason;
+  return ips;
 }
 
 /** RFC 2782: a record of weight 0 among others is used rarely, and alone normally. */

@@ -83,6 +83,16 @@ test(
     assert.deepEqual(await count(url, 8), { "one /v1/a": 6, "two /v1/a": 2 });
     assert.equal((await listTargets(gate.url)).length, 2);
 
+    // The server refuses to resolve a host of another zone.
+    bind.update("svc.test", `add ${SRV} 1 SRV 10 1 9 host.elsewhere.test`);
+    await waitFor(
+      async () => ((await readSource(gate.url))?.error ?? "").startsWith("host.elsewhere.test: "),
+      "the host that is not resolved",
+    );
+    assert.deepEqual(await count(url, 8), { "one /v1/a": 6, "two /v1/a": 2 });
+    bind.update("svc.test", `delete ${SRV} SRV 10 1 9 host.elsewhere.test`);
+    await waitFor(async () => (await readSource(gate.url))?.error === null, "the end of the fault");
+
     // A change fails no request, and the record of another priority takes over.
     bind.update("svc.test", `delete ${SRV} SRV 10 3 ${one} host.svc.test`);
     await waitFor(async () => {
