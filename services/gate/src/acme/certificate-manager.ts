@@ -18,6 +18,7 @@ import {
   chooseByLife,
   identifyCertificate,
   type Life,
+  rankCertificate,
   readLife,
 } from "./renewal-time.ts";
 
@@ -220,7 +221,7 @@ export class CertificateManager implements Collector {
   async adopt(certificate: StoredCertificate): Promise<void> {
     const { name, certPem, keyPem } = certificate;
     const held = this.#stored.get(name);
-    if (held !== undefined && readLife(held.certPem).startMs >= readLife(certPem).startMs) return;
+    if (held !== undefined && rankCertificate(held.certPem) >= rankCertificate(certPem)) return;
     if (!isUsable(certPem, keyPem)) return;
     await this.#options.lock();
     await this.#options.files.checkWritable();

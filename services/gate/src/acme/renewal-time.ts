@@ -1,5 +1,5 @@
 // Time of the renewal of a certificate: chosen in the window that the CA suggests (RFC 9773), or by its life.
-import { X509Certificate } from "node:crypto";
+import { createHash, X509Certificate } from "node:crypto";
 import { z } from "zod";
 import { type AcmeClient, parse } from "./acme-client.ts";
 import { readRetryAfter } from "./acme-error.ts";
@@ -7,6 +7,7 @@ import { readRetryAfter } from "./acme-error.ts";
 /** Lives below this end at half rather than at two thirds. */
 const SHORT_LIFE_MS = 10 * 86_400_000;
 const JITTER = 0.05;
+const SECOND_MS = 1_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const DEFAULT_CHECK_MS = 6 * HOUR_MS;
@@ -25,6 +26,16 @@ export interface Life {
 export function readLife(certPem: string): Life {
   const { validFromDate, validToDate } = new X509Certificate(certPem);
   return { startMs: validFromDate.getTime(), endMs: validToDate.getTime() };
+}
+
+/**
+ * Rank of a certificate among those of a name: the later start wins. Starts are whole seconds; gateways that have ordered within
+ * the same one agree by the digest.
+ */
+export function rankCertificate(certPem: string): number {
+  const { validFromDate, raw } = new X509Certificate(certPem);
+  const digest = createHash("sha256").update(raw).digest();
+  return validFromDate.getTime() + (digest.readUInt32BE(0) % SECOND_MS);
 }
 
 /** Returns the time of renewal, at 2/3 of the life (1/2 below 10 days) ± 5 %. `random` is in [0, 1). */

@@ -1,6 +1,5 @@
 // Automatic certificates of several gateways through Redis: one orders, all answer its challenges, and all get what it obtains.
 // Contents are sealed under keys that the gateways share.
-import { X509Certificate } from "node:crypto";
 import type { Logger } from "@platform/kernel/log";
 import type { SecretBox } from "@platform/kernel/secrets";
 import { every, type RepeatingTimer } from "@platform/kernel/time";
@@ -8,6 +7,7 @@ import { RedisClient, type RedisReply } from "@platform/redis";
 import { z } from "zod";
 import type { StoredCertificate } from "./acme-files.ts";
 import type { Proof } from "./order.ts";
+import { rankCertificate } from "./renewal-time.ts";
 
 /** Options of {@link SharedCertificates}. */
 export interface SharedCertificatesOptions {
@@ -272,10 +272,9 @@ export class SharedCertificates {
 
   async #store(certificate: StoredCertificate): Promise<void> {
     const { name, certPem } = certificate;
-    const startMs = new X509Certificate(certPem).validFromDate.getTime();
     const sealed = this.#options.box.seal(JSON.stringify(certificate), name);
     const keys = ["certificates", "times", "version"].map((one) => this.#key(one));
-    await this.#eval(STORE, keys, [name, String(startMs), sealed]);
+    await this.#eval(STORE, keys, [name, String(rankCertificate(certPem)), sealed]);
   }
 
   #key(name: string): string {

@@ -1,5 +1,6 @@
 // Certificates of names, and when they count as obtained.
 import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,9 +36,12 @@ async function openManager(context: TestContext, onChanged: () => Promise<void>)
     log,
   });
   await manager.load();
-  const pair = makeCertificate(folder, "one.test", { names: "DNS:one.test" });
-  const [certPem, keyPem] = [readFileSync(pair.cert, "utf8"), readFileSync(pair.key, "utf8")];
-  return { manager, lines, certificate: { name: "one.test", certPem, keyPem, isAsked: false } };
+  const make = () => {
+    const pair = makeCertificate(folder, "one.test", { names: "DNS:one.test" });
+    const [certPem, keyPem] = [readFileSync(pair.cert, "utf8"), readFileSync(pair.key, "utf8")];
+    return { name: "one.test", certPem, keyPem, isAsked: false };
+  };
+  return { manager, lines, make, certificate: make() };
 }
 
 test("a certificate is reported once all workers have it", { skip }, async (context) => {
@@ -74,3 +78,21 @@ test("a name that comes back has its stored certificate", { skip }, async (conte
   await manager.install();
   assert.equal(manager.describe(), undefined);
 });
+
+test(
+  "gateways that ordered within one second agree on a certificate",
+  { skip },
+  async (context) => {
+    const [here, there] = [
+      await openManager(context, () => Promise.resolve()),
+      await openManager(context, () => Promise.resolve()),
+    ];
+    const startOf = ({ certPem }: { certPem: string }): string =>
+      new X509Certificate(certPem).validFrom;
+    let [one, other] = [here.make(), here.make()];
+    while (startOf(one) !== startOf(other)) [one, other] = [other, here.make()];
+    for (const certificate of [one, other]) await here.manager.adopt(certificate);
+    for (const certificate of [other, one]) await there.manager.adopt(certificate);
+    assert.deepEqual(here.manager.listStored(), there.manager.listStored());
+  },
+);
