@@ -45,6 +45,7 @@ export const longForms: readonly TestPlan[] = [
     PLATFORM_ACME_KILLS: "all",
   }),
   longForm("tests/conformance/acme/platform.test.ts", { PLATFORM_ACME_PLATFORMS: "all" }),
+  longForm("services/gate/test/process/killed-sources.test.ts", { PLATFORM_SOURCE_KILLS: "all" }),
   longForm("services/gate/test/soak/edge/soak.test.ts", { PLATFORM_EDGE_SOAK_SECONDS: "1200" }),
   longForm("packages/log/test/engine/kill.test.ts", { PLATFORM_KILL_ROUNDS: "200" }),
   longForm("services/runtime/test/command/offload.test.ts", { PLATFORM_OFFLOAD_RESTARTS: "2" }),

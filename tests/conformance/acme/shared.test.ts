@@ -52,7 +52,12 @@ test(
   async (context) => {
     const redis = await startRedis(context, await findFreePort());
     const edge = await prepareEdge(context);
-    const shared = { limits_redis_url: redis.url, cookie_keys: [KEY], auth_token: "token" };
+    const shared = {
+      workers: 1,
+      limits_redis_url: redis.url,
+      cookie_keys: [KEY],
+      auth_token: "token",
+    };
     const names = { auto_tls_domain: ["one.test", "two.test"] };
     const [port, plainPort] = [await findFreePort(), await findFreePort()];
     const other = {

@@ -3,9 +3,10 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
+import { after, test } from "node:test";
 import { type ConnectionOptions, connect } from "node:tls";
 import { makeCertificate, opensslSkip as skip } from "@platform/testing/certificates";
+import { createCleanup } from "@platform/testing/cleanup";
 import { waitFor } from "@platform/testing/wait";
 import { type GateProcess, makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
 
@@ -59,21 +60,38 @@ async function reload(gate: GateProcess): Promise<void> {
   await waitFor(() => count() > before, "the reload");
 }
 
+const common = createCleanup();
+after(() => common.run());
+
+/** The gateway of tests that need a fallback, which only a start applies. */
+async function openShared() {
+  const folder = makeFolder(common);
+  const { cert: tls_cert, key: tls_key } = make(
+    folder,
+    "fallback",
+    "DNS:fallback.test,DNS:api.test",
+  );
+  const fallback = { tls_cert, tls_key };
+  const gate = await startGate(common, { runtime: runtime!, folder, config: fallback });
+  const use = async (certificates: object[]): Promise<void> => {
+    const next = { addr: "127.0.0.1:0", ...fallback, certificates };
+    writeFileSync(join(folder, "gate.json"), JSON.stringify(next));
+    await reload(gate);
+  };
+  return { folder, gate, fallback: tls_cert, use };
+}
+
+let opened: ReturnType<typeof openShared> | undefined;
+
 test(
   "a name gets its certificate, then a wildcard of one label, then the fallback",
   { skip },
-  async (context) => {
-    const folder = makeFolder(context);
-    const fallback = make(folder, "fallback", "DNS:fallback.test,DNS:api.test");
+  async () => {
+    const { folder, gate, use } = await (opened ??= openShared());
     const api = make(folder, "api", "DNS:api.test,DNS:www.api.test");
     const wild = make(folder, "wild", "DNS:*.api.test");
     const other = make(folder, "other", "DNS:api.test");
-    const config = {
-      tls_cert: fallback.cert,
-      tls_key: fallback.key,
-      certificates: [api, wild, { ...other, names: ["API.test", "forced.test"] }],
-    };
-    const gate = await startGate(context, { runtime: runtime!, folder, config });
+    await use([api, wild, { ...other, names: ["API.test", "forced.test"] }]);
     const expected: [name: string | undefined, certificate: string][] = [
       ["api.test", "api"],
       ["API.TEST", "api"],
@@ -111,13 +129,13 @@ test(
   async (context) => {
     const folder = makeFolder(context);
     const one = make(folder, "one", "DNS:one.test,DNS:127.0.0.1");
-    const config = { certificates: [{ ...one, names: ["one.test"] }] };
+    const config = { workers: 1, certificates: [{ ...one, names: ["one.test"] }] };
     const gate = await startGate(context, { runtime: runtime!, folder, config });
     assert.equal(await readName(gate.port, "one.test"), "one");
     assert.equal(await readName(gate.port, "two.test"), "ERR_SSL_TLSV1_UNRECOGNIZED_NAME");
     assert.match(await readName(gate.port, undefined), /^ERR_SSL_.*HANDSHAKE_FAILURE$/);
     const two = make(folder, "two", "DNS:two.test");
-    const next = { addr: "127.0.0.1:0", certificates: [one, two] };
+    const next = { addr: "127.0.0.1:0", workers: 1, certificates: [one, two] };
     writeFileSync(join(folder, "gate.json"), JSON.stringify(next));
     await reload(gate);
     assert.equal(await readName(gate.port, "two.test"), "two");
@@ -127,16 +145,10 @@ test(
 test(
   "a damaged pair leaves the previous certificate in use, with a warning",
   { skip },
-  async (context) => {
-    const folder = makeFolder(context);
-    const fallback = make(folder, "fallback", "DNS:fallback.test");
+  async () => {
+    const { folder, gate, fallback, use } = await (opened ??= openShared());
     const one = make(folder, "one", "DNS:one.test");
-    const config = {
-      tls_cert: fallback.cert,
-      tls_key: fallback.key,
-      certificates: [one],
-    };
-    const gate = await startGate(context, { runtime: runtime!, folder, config });
+    await use([one]);
     const foreign = make(folder, "foreign", "DNS:one.test");
     copyFileSync(foreign.cert, one.cert);
     const line = await gate.waitForLine(({ msg }) => /the previous one stays active/.test(msg));
@@ -152,7 +164,7 @@ test(
     ]);
     assert.deepEqual(faults, [
       [one.cert, true],
-      [fallback.cert, false],
+      [fallback, false],
     ]);
     copyFileSync(foreign.key, one.key);
     await waitFor(

@@ -4,7 +4,8 @@ import { createServer } from "node:http";
 import { test, type TestContext } from "node:test";
 import { type Bind, bindSkip, startBind } from "@platform/testing/bind";
 import { waitFor } from "@platform/testing/wait";
-import { makeFolder, runtimes, spawnGate, startGate } from "../fixture/gate-process.ts";
+import { findFault } from "../fixture/find-fault.ts";
+import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
 import { serve } from "../fixture/serve.ts";
 
 const [runtime] = runtimes;
@@ -158,10 +159,7 @@ test("an HTTP endpoint: several services, new routes, confined routes", async (c
   assert.equal((await readSource(gate.url))?.version, "orders:1 stock:1");
 });
 
-test("a service without discovery is refused by name", async (context) => {
-  const config = { routes: [{ prefix: "/", target: "service://orders" }] };
-  const gate = spawnGate(context, { runtime: runtime!, config, args: ["validate"] });
-  const { code, stderr } = await gate.ended;
-  assert.notEqual(code, 0);
-  assert.match(stderr, /target "service:\/\/orders" requires `discovery`/);
+test("a service without discovery is refused by name", async () => {
+  const fault = await findFault({ routes: [{ prefix: "/", target: "service://orders" }] });
+  assert.match(fault, /target "service:\/\/orders" requires `discovery`/);
 });

@@ -5,6 +5,8 @@ import { createHmac } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
+import type { PlatformError } from "@platform/kernel/errors";
+import { GitSource } from "../../src/source/git-source.ts";
 import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
 
 const [runtime] = runtimes;
@@ -128,12 +130,20 @@ test(
     const inside = join(folder, "data");
     mkdirSync(inside);
     writeFileSync(join(inside, "gate.json"), JSON.stringify({ addr: "127.0.0.1:0", routes: [] }));
-    const gate = await startGate(context, { runtime: runtime!, folder: inside });
+    const unexpected = (): Promise<never> => Promise.reject(new Error("not expected"));
+    const source = new GitSource({
+      folder: inside,
+      configPath: join(inside, "gate.json"),
+      validate: unexpected,
+      reload: unexpected,
+    });
     push({ routes: [route("/pushed")] });
     const head = git(folder, "rev-parse", "HEAD");
-    const { status, json } = await call(gate.url, "");
-    assert.equal(status, 409);
-    assert.match(String(json.detail), /data\/gate\.json is not a file of a git repository/);
+    await assert.rejects(source.pull(undefined), (error: PlatformError) => {
+      assert.equal(error.status, 409);
+      assert.match(error.message, /data\/gate\.json is not a file of a git repository/);
+      return true;
+    });
     assert.equal(git(folder, "rev-parse", "HEAD"), head);
   },
 );
