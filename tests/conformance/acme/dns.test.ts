@@ -22,7 +22,7 @@ async function prepare(context: TestContext, lifeSeconds?: number): Promise<Zone
   context.after(() => bind.stop());
   const life = lifeSeconds === undefined ? {} : { lifeSeconds };
   const edge = await prepareEdge(context, { folder, dnsPort: bind.port, ...life });
-  return { ...edge, bind, config: { ...edge.config, auto_tls_domain: [`*.${ZONE}`] } };
+  return { ...edge, bind, config: { ...edge.config, workers: 1, auto_tls_domain: [`*.${ZONE}`] } };
 }
 
 /** Names and serial number of the certificate that a name gets. */

@@ -2,22 +2,24 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { request } from "node:http";
+import { createServer, request } from "node:http";
 import { Agent, request as requestSecurely } from "node:https";
-import { connect as connectPlainly, type Socket } from "node:net";
-import { after, test } from "node:test";
+import { type AddressInfo, connect as connectPlainly, type Socket } from "node:net";
+import { after, test, type TestContext } from "node:test";
 import { connect, type ConnectionOptions } from "node:tls";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import {
   CreateBucketCommand,
   GetObjectCommand,
   PutObjectCommand,
   S3Client,
 } from "@aws-sdk/client-s3";
+import stompit from "stompit";
 import { findFreePort } from "@platform/kernel/testing";
 import { presignTarget } from "@platform/s3/signature";
-import { bindSkip, startBind } from "@platform/testing/bind";
+import { type Bind, bindSkip, startBind } from "@platform/testing/bind";
 import { makeCertificate } from "@platform/testing/certificates";
 import { pebbleSkip as skip, startPebble } from "@platform/testing/pebble";
 import {
@@ -31,6 +33,7 @@ import {
 } from "@platform/testing/platform-process";
 import { waitFor } from "@platform/testing/wait";
 import { Browser } from "@platform/testing/browser";
+import { runProgram } from "../../../services/tunnel/test/fixture/programs.ts";
 import { createPublicFetch } from "./public-client.ts";
 
 const DOMAIN = "example.test";
@@ -90,6 +93,7 @@ function findPort(started: Started, service: string, listener: string): number {
 }
 
 const GATEWAY = anyPort.indexOf("--gate-addr");
+const TUNNEL = anyPort.indexOf("--tunnel-addr");
 const CONSOLE = anyPort.indexOf("--console-addr");
 
 async function startPlatform() {
@@ -309,6 +313,33 @@ test("an S3 client uses storage at its public name, and a link opens there", { s
   client.destroy();
 });
 
+test("a STOMP client verifies the domain's certificate, sends and receives", { skip }, async () => {
+  const { started, port, ca, credentials } = await openPlatform();
+  await waitForName(port, DOMAIN, ca);
+  const stompPort = findPort(started, "pulse", "stomp-tls");
+  await waitForName(stompPort, DOMAIN, ca);
+  const passcode = credentials["PLATFORM_PULSE_TOKEN"] ?? "";
+  const connectHeaders = { host: "/", login: "operator@default", passcode };
+  const place = { host: "127.0.0.1", port: stompPort, servername: DOMAIN, ssl: true };
+  const client = await promisify(stompit.connect)({ ...place, ca, connectHeaders });
+  const received = new Promise<string>((resolve, reject) => {
+    client.subscribe(
+      { destination: "/queue/orders", ack: "client-individual" },
+      (error, message) => {
+        if (error !== null) return reject(error);
+        message.readString("utf8", (failure, body) => {
+          if (failure !== null) return reject(failure);
+          client.ack(message);
+          resolve(body ?? "");
+        });
+      },
+    );
+  });
+  client.send({ destination: "/queue/orders" }).end("of a client");
+  assert.equal(await received, "of a client");
+  await new Promise<void>((resolve) => client.disconnect(() => resolve()));
+});
+
 test("a project has its host and certificate; plain HTTP leads there", { skip }, async () => {
   const { port, plainPort, ca, up } = await openPlatform();
   const host = `notes.${DOMAIN}`;
@@ -340,41 +371,82 @@ test("without a domain there is nothing to obtain", async () => {
   assert.match(up.output().err, /--auto-tls requires --domain/);
 });
 
+/** The port of tunnels that users know; another one if something else has it. */
+async function chooseRelayPort(): Promise<number> {
+  const server = createServer().listen(8_443, "127.0.0.1");
+  const isFree = await once(server, "listening").then(
+    () => true,
+    () => false,
+  );
+  server.close();
+  return isFree ? 8_443 : findFreePort();
+}
+
+/** Starts gateway and tunnels beside pebble and bind9, which has the records of challenges; `describe` makes `acme_dns`. */
+async function startWithDns(
+  context: TestContext,
+  describe: (bind: Bind, folder: string) => object,
+  more: object = {},
+) {
+  const folder = makeFolder();
+  const data = join(folder, "data");
+  const [port, relayPort] = [await findFreePort(), await chooseRelayPort()];
+  const bind = await startBind(folder, [DOMAIN]);
+  context.after(() => bind.stop());
+  bind.update(DOMAIN, `add ${DOMAIN} 60 A 127.0.0.1`, `add *.${DOMAIN} 60 A 127.0.0.1`);
+  const places = { tlsPort: port, httpPort: await findFreePort(), dnsPort: bind.port };
+  const pebble = await startPebble({ folder, ...places });
+  context.after(() => pebble.stop());
+  mkdirSync(join(data, "gate"), { recursive: true });
+  const config = { acme_dns: describe(bind, folder), routes: [], ...more };
+  writeFileSync(join(data, "gate", "config.json"), JSON.stringify(config));
+  const only = ["--only", "gateway,tunnel", "--domain", DOMAIN, "--auto-tls"];
+  const flags = [
+    ...anyPort.toSpliced(TUNNEL, 2).toSpliced(GATEWAY, 2),
+    ...["--gateway-addr", `127.0.0.1:${port}`, "--tunnel-addr", `127.0.0.1:${relayPort}`],
+  ];
+  const up = run(["up", "--json", "--data", data, ...only, ...flags], {
+    PLATFORM_ACME_DIRECTORY_URL: pebble.directoryUrl,
+    PLATFORM_ACME_CA: pebble.caPath,
+    PLATFORM_GATE_HTTP_ADDR: `127.0.0.1:${places.httpPort}`,
+  });
+  const started = await up.waitFor(findStarted);
+  assert.equal(findPort(started, "tunnel", "https"), relayPort);
+  const ca = await pebble.readRoot();
+  return { up, started, data, port, relayPort, ca, bind };
+}
+
+/** Writes a program that sets and removes records by nsupdate, and notes how it was called. */
+function writeHook(bind: Bind, folder: string): string {
+  const hook = join(folder, "hook");
+  const update = `server 127.0.0.1 ${bind.port}\\nzone ${DOMAIN}\\nupdate %s %s 60 TXT %s\\nsend\\n`;
+  const lines = [
+    "#!/bin/sh",
+    'verb=add; [ "$1" = cleanup ] && verb=delete',
+    `echo "$1 $2" >>${join(folder, "calls")}`,
+    `printf '${update}' "$verb" "$2" "$3" | nsupdate -y ${bind.tsigKey}`,
+  ];
+  writeFileSync(hook, `${lines.join("\n")}\n`, { mode: 0o755 });
+  return hook;
+}
+
 /** Platforms of their own, each of which takes ten seconds of processor time, are part of the long form. */
 if (process.env["PLATFORM_ACME_PLATFORMS"] === "all") {
+  const dnsSkip = skip === false ? bindSkip : skip;
+
   test(
     "with acme_dns, tunnels have one wildcard; tls_cert of the operator is for all other names",
-    { skip: skip === false ? bindSkip : skip },
+    { skip: dnsSkip },
     async (context) => {
-      const folder = makeFolder();
-      const data = join(folder, "data");
-      const port = await findFreePort();
-      const bind = await startBind(folder, [DOMAIN]);
-      context.after(() => bind.stop());
-      bind.update(DOMAIN, `add ${DOMAIN} 60 A 127.0.0.1`, `add *.${DOMAIN} 60 A 127.0.0.1`);
-      const places = { tlsPort: port, httpPort: await findFreePort(), dnsPort: bind.port };
-      const pebble = await startPebble({ folder, ...places });
-      context.after(() => pebble.stop());
-      const own = makeCertificate(folder, "own", { names: "DNS:other.test" });
-      mkdirSync(join(data, "gate"), { recursive: true });
-      const dns = { type: "rfc2136", server: `127.0.0.1:${bind.port}`, zone: DOMAIN };
-      const config = {
-        tls_cert: own.cert,
-        tls_key: own.key,
-        acme_dns: { ...dns, tsig_key: bind.tsigKey },
-        routes: [],
-      };
-      writeFileSync(join(data, "gate", "config.json"), JSON.stringify(config));
-      const only = ["--only", "gateway,tunnel", "--domain", DOMAIN, "--auto-tls"];
-      const flags = [...anyPort.toSpliced(GATEWAY, 2), "--gateway-addr", `127.0.0.1:${port}`];
-      const up = run(["up", "--json", "--data", data, ...only, ...flags], {
-        PLATFORM_ACME_DIRECTORY_URL: pebble.directoryUrl,
-        PLATFORM_ACME_CA: pebble.caPath,
-        PLATFORM_GATE_HTTP_ADDR: `127.0.0.1:${places.httpPort}`,
+      const own = makeCertificate(makeFolder(), "own", { names: "DNS:other.test" });
+      const pair = { tls_cert: own.cert, tls_key: own.key };
+      const describe = ({ port, tsigKey: tsig_key }: Bind) => ({
+        type: "rfc2136",
+        server: `127.0.0.1:${port}`,
+        zone: DOMAIN,
+        tsig_key,
       });
-      const started = await up.waitFor(findStarted);
-      const ca = await pebble.readRoot();
-      const relayPort = findPort(started, "tunnel", "https");
+      const { up, data, port, relayPort, ca } = await startWithDns(context, describe, pair);
       await waitForName(relayPort, `any.tunnel.${DOMAIN}`, ca);
       await waitForName(port, DOMAIN, ca);
       const serials = new Set<string>();
@@ -387,6 +459,47 @@ if (process.env["PLATFORM_ACME_PLATFORMS"] === "all") {
       assert.match(await readSerial({ port, servername: "other.test", ca: trust }), /^[0-9A-F]+$/);
       const status = run(["status", "--data", data]);
       assert.equal(await status.exit, 0, status.output().out);
+      up.child.kill("SIGTERM");
+      assert.equal(await up.exit, 0);
+    },
+  );
+
+  test(
+    "with a hook for records, a public request reaches the service of a tunnel's client",
+    { skip: dnsSkip },
+    async (context) => {
+      let calls = "";
+      const describe = (bind: Bind, folder: string) => {
+        calls = join(folder, "calls");
+        return { type: "hook", command: [writeHook(bind, folder)] };
+      };
+      const { up, started, data, relayPort, ca, bind } = await startWithDns(context, describe);
+      const service = createServer((_request, response) => response.end("of the client"));
+      context.after(() => service.close());
+      await once(service.listen(0, "127.0.0.1"), "listening");
+      const { port: servicePort } = service.address() as AddressInfo;
+      const credentials = parseEnv(readFileSync(join(data, "credentials.env"), "utf8"));
+      const local = findPort(started, "tunnel", "local");
+      const cleanup = { add: (end: () => unknown) => context.after(end as () => void) };
+      const place = ["--subdomain", "demo", "--relay", `ws://127.0.0.1:${local}/ws/connect`];
+      const client = runProgram(cleanup, [String(servicePort), ...place], {
+        PLATFORM_TUNNEL_TOKEN: credentials["PLATFORM_TUNNEL_AUTH_TOKEN"] ?? "",
+      });
+      const host = `demo.tunnel.${DOMAIN}`;
+      await waitForName(relayPort, host, ca);
+      await waitFor(
+        async () => (await readPage(relayPort, host, "/", ca)) === "of the client",
+        () => `${client.out()} ${client.err()}`,
+      );
+      assert.match(client.out(), new RegExp(`https://${host}:${relayPort}`));
+      await waitFor(
+        () => bind.dig(`_acme-challenge.tunnel.${DOMAIN}`, "TXT") === "",
+        "the end of the record",
+      );
+      const names = readFileSync(calls, "utf8").trim().split("\n");
+      for (const action of ["present", "cleanup"]) {
+        assert.ok(names.includes(`${action} _acme-challenge.tunnel.${DOMAIN}`), names.join());
+      }
       up.child.kill("SIGTERM");
       assert.equal(await up.exit, 0);
     },

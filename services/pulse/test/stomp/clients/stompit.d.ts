@@ -22,6 +22,10 @@ declare module "stompit" {
   interface ConnectOptions {
     host: string;
     port: number;
+    /** With it, the options of `tls.connect` count, too. */
+    ssl?: boolean;
+    servername?: string;
+    ca?: string;
     connectHeaders: Record<string, string>;
   }
 
