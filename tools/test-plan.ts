@@ -47,6 +47,7 @@ export const longForms: readonly TestPlan[] = [
   longForm("tests/conformance/acme/platform.test.ts", { PLATFORM_ACME_PLATFORMS: "all" }),
   longForm("services/gate/test/process/killed-sources.test.ts", { PLATFORM_SOURCE_KILLS: "all" }),
   longForm("services/gate/test/soak/edge/soak.test.ts", { PLATFORM_EDGE_SOAK_SECONDS: "1200" }),
+  longForm("services/gate/test/soak/ai/soak.test.ts", { PLATFORM_AI_SOAK_SECONDS: "900" }),
   longForm("packages/log/test/engine/kill.test.ts", { PLATFORM_KILL_ROUNDS: "200" }),
   longForm("services/runtime/test/command/offload.test.ts", { PLATFORM_OFFLOAD_RESTARTS: "2" }),
   longForm("packages/log/test/engine/offload-kill.test.ts", { PLATFORM_KILL_ROUNDS: "100" }),
