@@ -403,7 +403,10 @@ async function startWithDns(
   const only = ["--only", "gateway,tunnel", "--domain", DOMAIN, "--auto-tls"];
   const flags = [
     ...anyPort.toSpliced(TUNNEL, 2).toSpliced(GATEWAY, 2),
-    ...["--gateway-addr", `127.0.0.1:${port}`, "--tunnel-addr", `127.0.0.1:${relayPort}`],
+    "--gateway-addr",
+    `127.0.0.1:${port}`,
+    "--tunnel-addr",
+    `127.0.0.1:${relayPort}`,
   ];
   const up = run(["up", "--json", "--data", data, ...only, ...flags], {
     PLATFORM_ACME_DIRECTORY_URL: pebble.directoryUrl,
@@ -480,7 +483,7 @@ if (process.env["PLATFORM_ACME_PLATFORMS"] === "all") {
       const { port: servicePort } = service.address() as AddressInfo;
       const credentials = parseEnv(readFileSync(join(data, "credentials.env"), "utf8"));
       const local = findPort(started, "tunnel", "local");
-      const cleanup = { add: (end: () => unknown) => context.after(end as () => void) };
+      const cleanup = { add: (end: () => unknown) => context.after(end) };
       const place = ["--subdomain", "demo", "--relay", `ws://127.0.0.1:${local}/ws/connect`];
       const client = runProgram(cleanup, [String(servicePort), ...place], {
         PLATFORM_TUNNEL_TOKEN: credentials["PLATFORM_TUNNEL_AUTH_TOKEN"] ?? "",

@@ -3,8 +3,7 @@ import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { test, type TestContext } from "node:test";
-import type { ServiceAddress } from "../../src/source/service-addresses.ts";
-import { readServiceRecords } from "../../src/source/service-addresses.ts";
+import { readServiceRecords, type ServiceAddress } from "../../src/source/service-addresses.ts";
 import {
   A,
   answer,
