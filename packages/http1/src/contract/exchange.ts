@@ -138,6 +138,8 @@ export interface Exchange<U = unknown> {
    * throws: `HeadChangeError` for a head that is refused, or whose framing or kind of response differs.
    */
   replaceHead(change: HeadChange): void;
+  /** Like `replaceHead`, for a head that has more fields than before: all others stay as they were sent. */
+  appendFields(fields: HeadChange["fields"]): void;
   /**
    * Replaces the request body, also between two attempts. The client's own has been collected, or is empty; fields that
    * describe it stay as they are. The bytes must not be modified afterwards.

@@ -1,6 +1,7 @@
 // The incremental, strict parser of request heads (RFC 9112 §2 to §6). It never repairs malformed heads.
 import { CR, LF, PATH, QUERY, QUESTION, SLASH, SP, TAB, TOKEN } from "./bytes.ts";
 import { HeadBuffer } from "./head-buffer.ts";
+import { Known } from "./known-fields.ts";
 import { Method, findMethod } from "./methods.ts";
 import { NO_BYTES, ParsedRequest, TargetForm } from "./parsed-request.ts";
 import { type Refusal, refusals } from "./refusals.ts";
@@ -26,6 +27,8 @@ const METHOD_BYTES_MAX = 32;
 const TARGET_BYTES_MAX = 16_384;
 const EMPTY_LINES_MAX = 2;
 const VERSION_BYTES = 8;
+/** The CRLF after the last line. */
+const END_BYTES = 2;
 const VERSION_TEXT = Buffer.from("HTTP/1.");
 
 /** Limits of a request parser. */
@@ -111,6 +114,31 @@ export class RequestParser extends ParsedRequest {
     this.bytes = NO_BYTES;
     this.fields.begin(0);
     this.fields.bytes = NO_BYTES;
+  }
+
+  /**
+   * Adds lines, each with its CRLF, to a complete head, which moves to a buffer of its own. False if they cannot just be added: one
+   * is malformed, or has a name that the rules of heads know, or the head is too large. The view is not usable then until
+   * `reset`.
+   */
+  append(lines: string): boolean {
+    const { bytes, headStart, headEnd, fields } = this;
+    const from = headEnd - headStart - END_BYTES;
+    const end = from + lines.length + END_BYTES;
+    if (end > this.headBytesMax) return false;
+    const grown = Buffer.allocUnsafe(end);
+    bytes.copy(grown, 0, headStart, headStart + from);
+    grown.latin1Write(lines, from);
+    grown[end - 2] = CR;
+    grown[end - 1] = LF;
+    const before = fields.count;
+    this.rebase(grown, -headStart);
+    if (fields.execute(grown, from, end) !== Parse.Complete || fields.at !== end) return false;
+    this.headEnd = end;
+    for (let index = before; index < fields.count; index++) {
+      if (fields.knownAt(index) !== Known.Other) return false;
+    }
+    return true;
   }
 
   /** True if a byte of the next head has arrived: then the connection is not idle. */

@@ -19,32 +19,85 @@ const FIXED: ReadonlySet<number> = new Set([Method.HEAD, Method.CONNECT]);
 
 /** See `Exchange.replaceHead`. The new head passes the checks of every received one. */
 export function changeHead(head: RequestParser, { method, target, fields }: HeadChange): void {
-  const before = Buffer.from(head.bytes.subarray(head.headStart, head.headEnd));
-  const { framing, contentLength, keepAlive, expectContinue, upgrade, methodId } = head;
   let text = `${method} ${target} HTTP/1.${head.minor}\r\n`;
   for (const [name, value] of fields) text += `${name}: ${value}\r\n`;
-  const refusal = read(head, Buffer.from(`${text}\r\n`, "latin1")) ?? judge();
+  const kept = keep(head);
+  readChanged(head, Buffer.from(`${text}\r\n`, "latin1"), kept, {
+    count: fields.length,
+    methodLength: method.length,
+    targetLength: target.length,
+  });
+}
+
+/** See `Exchange.appendFields`. */
+export function appendToHead(
+  head: RequestParser,
+  fields: readonly (readonly [name: string, value: string])[],
+): void {
+  let lines = "";
+  for (const [name, value] of fields) lines += `${name}: ${value}\r\n`;
+  const kept = keep(head);
+  const count = head.fields.count + fields.length;
+  const { headStart, methodEnd, targetStart, targetEnd } = head;
+  // A line break would be one more field.
+  if (head.append(lines) && head.fields.count === count) return;
+  const old = kept.bytes.toString("latin1", kept.start, kept.end - 2);
+  readChanged(head, Buffer.from(`${old}${lines}\r\n`, "latin1"), kept, {
+    count,
+    methodLength: methodEnd - headStart,
+    targetLength: targetEnd - targetStart,
+  });
+}
+
+/** A head before its change. */
+type Kept = ReturnType<typeof keep>;
+
+function keep(head: RequestParser) {
+  const { bytes, headStart: start, headEnd: end, methodId, keepAlive } = head;
+  const { framing, contentLength, expectContinue, upgrade } = head;
+  return {
+    bytes,
+    start,
+    end,
+    methodId,
+    keepAlive,
+    framing,
+    contentLength,
+    expectContinue,
+    upgrade,
+  };
+}
+
+/** Reads a changed head. Throws HeadChangeError, with the head as it was, if it cannot stand for it. */
+function readChanged(
+  head: RequestParser,
+  bytes: Buffer,
+  kept: Kept,
+  expected: { count: number; methodLength: number; targetLength: number },
+): void {
+  const refusal = read(head, bytes) ?? judge();
   // The connection may have been told to close since.
-  head.keepAlive = keepAlive;
+  head.keepAlive = kept.keepAlive;
   if (refusal === undefined) return;
-  read(head, before);
-  head.keepAlive = keepAlive;
+  read(head, Buffer.from(kept.bytes.subarray(kept.start, kept.end)));
+  head.keepAlive = kept.keepAlive;
   throw new HeadChangeError(refusal);
 
   function judge(): string | undefined {
     // A line break would be one more field.
-    if (head.fields.count !== fields.length) return "bad_field_value";
+    if (head.fields.count !== expected.count) return "bad_field_value";
     // With a space in one of them, the parts are of other lengths.
     const methodLength = head.methodEnd - head.headStart;
     const targetLength = head.targetEnd - head.targetStart;
-    if (methodLength !== method.length || targetLength !== target.length) return "bad_request_line";
-    if (head.methodId !== methodId && (FIXED.has(methodId) || FIXED.has(head.methodId)))
+    if (methodLength !== expected.methodLength || targetLength !== expected.targetLength)
+      return "bad_request_line";
+    if (head.methodId !== kept.methodId && (FIXED.has(kept.methodId) || FIXED.has(head.methodId)))
       return "method_changed";
     const isSame =
-      head.framing === framing &&
-      head.contentLength === contentLength &&
-      head.expectContinue === expectContinue &&
-      head.upgrade === upgrade;
+      head.framing === kept.framing &&
+      head.contentLength === kept.contentLength &&
+      head.expectContinue === kept.expectContinue &&
+      head.upgrade === kept.upgrade;
     return isSame ? undefined : "framing_changed";
   }
 }

@@ -30,7 +30,7 @@ import {
 } from "../write/index.ts";
 import { type Refused, connectRefused, handlerFailed } from "../write/refused.ts";
 import { BodyDelivery } from "./body-delivery.ts";
-import { changeHead } from "./change-head.ts";
+import { appendToHead, changeHead } from "./change-head.ts";
 import type { ConnectionHost } from "./connection-host.ts";
 import { readConnectionInfo } from "./connection-info.ts";
 import { EndReport } from "./end-report.ts";
@@ -217,6 +217,10 @@ export class ServerExchange<U> implements ForwardClient<U>, AnswerContext {
 
   replaceHead(change: HeadChange): void {
     changeHead(this.head, change);
+  }
+
+  appendFields(fields: readonly (readonly [name: string, value: string])[]): void {
+    appendToHead(this.head, fields);
   }
 
   replaceBody(bytes: Buffer): void {

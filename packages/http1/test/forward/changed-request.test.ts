@@ -10,6 +10,7 @@ import {
   createEngine,
   createServer,
   createUpstreamPool,
+  Known,
 } from "../../src/index.ts";
 import { ask, openRaw, startUpstream } from "../rig/raw.ts";
 
@@ -95,6 +96,41 @@ test("fields and method that are replaced are what later readers and the upstrea
   assert.equal(gateway.seen[0], "DELETE /c?d HTTP/1.1\r\nHost: a\r\nX-Two: 2\r\n\r\n");
 });
 
+test("fields that are added are what later readers and the upstream see, also those of known names", async () => {
+  const added: [string, string][][] = [
+    [["X-Two", "2"]],
+    [
+      ["X-Three", "3"],
+      ["Accept", "a/b"],
+    ],
+    [],
+  ];
+  const gateway = await startGateway((exchange, forward) => {
+    for (const fields of added) exchange.appendFields(fields);
+    assert.equal(exchange.head.fields.find("x-two"), "2");
+    assert.equal(exchange.head.fields.get(Known.Accept), "a/b");
+    assert.equal(exchange.head.targetString(), "/a?b");
+    forward();
+  });
+  await ask(gateway.port, get("X-More: y\r\n"));
+  const own = "Host: a\r\nX-One: 1\r\nX-More: y\r\n";
+  const all = `GET /a?b HTTP/1.1\r\n${own}X-Two: 2\r\nX-Three: 3\r\nAccept: a/b\r\n\r\n`;
+  assert.equal(gateway.seen[0], all);
+  // The content follows, and so does the next request of the connection.
+  const body = await ask(gateway.port, post("Content-Length: 5\r\n", "hello"));
+  assert.match(body, /200 OK/);
+  assert.match(gateway.seen.slice(1).join(""), /X-Two: 2.*\r\n\r\nhello$/s);
+});
+
+test("a client that nominates a name cannot take away a field that is added", async () => {
+  const gateway = await startGateway((exchange, forward) => {
+    exchange.appendFields([["X-Two", "2"]]);
+    forward();
+  });
+  await ask(gateway.port, get().replace("Connection: close", "Connection: close, X-Two"));
+  assert.match(gateway.seen[0]!, /\r\nX-Two: 2\r\n/);
+});
+
 test("the body of a request follows a head that is replaced", async () => {
   for (const lines of ["Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n"]) {
     const gateway = await startGateway((exchange, forward) => {
@@ -138,6 +174,47 @@ for (const [name, method, change, code] of refused) {
     const gateway = await startGateway((exchange, forward) => {
       try {
         exchange.replaceHead({ method, target: "/a?b", fields: change(listFields(exchange)) });
+      } catch (error) {
+        found = (error as { code: string }).code;
+      }
+      forward();
+    });
+    await ask(gateway.port, get());
+    assert.equal(found, code);
+    assert.match(gateway.seen[0]!, /^GET \/a\?b .*\r\nX-One: 1\r\n\r\n$/s);
+  });
+}
+
+const notAdded: [name: string, fields: [string, string][], code: string][] = [
+  ["a line break", [["X-A", "1\r\nX-B: 2"]], "bad_field_value"],
+  ["an end of the head", [["X-A", "1\r\n\r\nGET / HTTP/1.1"]], "bad_field_value"],
+  [
+    "a name with a space",
+    [
+      ["X-B", "1"],
+      ["X A", "1"],
+    ],
+    "space_before_colon",
+  ],
+  ["a length", [["Content-Length", "3"]], "framing_changed"],
+  ["a transfer coding", [["Transfer-Encoding", "chunked"]], "framing_changed"],
+  [
+    "another host",
+    [
+      ["X-B", "1"],
+      ["Host", "b"],
+    ],
+    "host_repeated",
+  ],
+  ["too many fields", Array.from({ length: 200 }, (_, at) => [`X-${at}`, "1"]), "too_many_fields"],
+  ["too large a head", [["X-A", "x".repeat(70_000)]], "head_too_large"],
+];
+for (const [name, fields, code] of notAdded) {
+  test(`${name} is not added, and the request stays as it was`, async () => {
+    let found = "accepted";
+    const gateway = await startGateway((exchange, forward) => {
+      try {
+        exchange.appendFields(fields);
       } catch (error) {
         found = (error as { code: string }).code;
       }

@@ -1,13 +1,37 @@
 // The fields of a message as a guest sees and changes them.
 
+type Field = readonly [name: string, value: string];
+
+/** Fields that are read when a guest needs them. */
+export interface LateFields {
+  readonly count: number;
+  read(): readonly Field[];
+}
+
+/** A field that was set or added while the others had not been read. */
+export interface FieldEdit {
+  readonly name: string;
+  readonly value: string;
+  /** It takes the place of all lines with this name. */
+  readonly replaces: boolean;
+}
+
+/** More fields than that are read in any case. */
+const LATE_MAX = 64;
+
 /** Fields in order. Values are latin1: one character for each byte. Names keep their case and are compared without it. */
 export class FieldList {
   /** Name in lower case, name as sent, value. */
   readonly #entries: [key: string, name: string, value: string][] = [];
+  #late: LateFields | undefined;
+  #edits: FieldEdit[] = [];
+  /** Names in lower case. */
+  #own: Set<string> | undefined;
   #isChanged = false;
 
-  constructor(fields: readonly (readonly [name: string, value: string])[] = []) {
-    for (const field of fields) this.#entries.push([toKey(field[0]), field[0], field[1]]);
+  constructor(fields: readonly Field[] | LateFields = []) {
+    if ("read" in fields) this.#late = fields;
+    else for (const field of fields) this.#push(field);
   }
 
   /** True once a field was set, added or removed. */
@@ -16,32 +40,51 @@ export class FieldList {
   }
 
   get size(): number {
-    return this.#entries.length;
+    const late = this.#late;
+    if (late === undefined) return this.#entries.length;
+    const size = late.count + this.#edits.length;
+    return size < LATE_MAX ? size : this.#open().length;
+  }
+
+  /** What was set and added, if no field has been read; otherwise undefined. */
+  get edits(): readonly FieldEdit[] | undefined {
+    return this.#late === undefined ? undefined : this.#edits;
+  }
+
+  /** True if lines with this name, in lower case, are those of the guest: it has set them, or added one. */
+  isOwn(key: string): boolean {
+    return this.#own?.has(key) ?? false;
   }
 
   /** The fields with their names as sent or set. */
   list(): [name: string, value: string][] {
-    return this.#entries.map(([, name, value]) => [name, value]);
+    return this.#open().map(([, name, value]) => [name, value]);
   }
 
   /** Each name once, in lower case. */
   listNames(): string[] {
-    return [...new Set(this.#entries.map(([key]) => key))];
+    return [...new Set(this.#open().map(([key]) => key))];
   }
 
   /** The values of all lines with this name. */
   listValues(name: string): string[] {
     const key = toKey(name);
     const values: string[] = [];
-    for (const entry of this.#entries) if (entry[0] === key) values.push(entry[2]);
+    for (const entry of this.#open()) if (entry[0] === key) values.push(entry[2]);
     return values;
   }
 
   /** Replaces all lines with this name, in the place of the first. */
   set(name: string, value: string): void {
     const key = toKey(name);
-    const entries = this.#entries;
     this.#isChanged = true;
+    if (this.#late !== undefined) {
+      const others = this.#edits.filter((edit) => toKey(edit.name) !== key);
+      this.#edits = [...others, { name, value, replaces: true }];
+      return;
+    }
+    const entries = this.#entries;
+    (this.#own ??= new Set()).add(key);
     let at = -1;
     for (let index = 0; index < entries.length; index++) {
       if (entries[index]![0] !== key) continue;
@@ -54,16 +97,37 @@ export class FieldList {
 
   add(name: string, value: string): void {
     this.#isChanged = true;
-    this.#entries.push([toKey(name), name, value]);
+    if (this.#late === undefined) {
+      (this.#own ??= new Set()).add(toKey(name));
+      this.#push([name, value]);
+    } else this.#edits.push({ name, value, replaces: false });
   }
 
   remove(name: string): void {
     const key = toKey(name);
-    for (let index = this.#entries.length - 1; index >= 0; index--) {
-      if (this.#entries[index]![0] !== key) continue;
+    const entries = this.#open();
+    for (let index = entries.length - 1; index >= 0; index--) {
+      if (entries[index]![0] !== key) continue;
       this.#isChanged = true;
-      this.#entries.splice(index, 1);
+      entries.splice(index, 1);
     }
+  }
+
+  #push([name, value]: Field): void {
+    this.#entries.push([toKey(name), name, value]);
+  }
+
+  /** Reads the fields, and repeats what was changed before. */
+  #open(): [key: string, name: string, value: string][] {
+    const late = this.#late;
+    if (late === undefined) return this.#entries;
+    this.#late = undefined;
+    for (const field of late.read()) this.#push(field);
+    for (const { name, value, replaces } of this.#edits.splice(0)) {
+      if (replaces) this.set(name, value);
+      else this.add(name, value);
+    }
+    return this.#entries;
   }
 }
 

@@ -1,6 +1,6 @@
 // The fields of a request as a guest sees them: without secrets of the gateway, and without what clients may not set.
 import { FORWARDING_FIELDS } from "@platform/http1";
-import { FieldList } from "@platform/wasm/http";
+import { FieldList, type LateFields } from "@platform/wasm/http";
 import type { GateExchange } from "../exchange/exchange.ts";
 import {
   CLIENT_CERT_FIELDS,
@@ -23,10 +23,34 @@ const OWN_FIELDS: readonly string[] = [
   CONSOLE_CLIENT_HEADER,
 ];
 
-/** The fields of one request. */
-interface OpenedFields {
+/** The fields of one request, which are read when a guest, or the change of the request, needs them. */
+class OpenedFields implements LateFields {
+  readonly count: number;
   /** The fields that guests see and change. */
-  readonly seen: FieldList;
+  readonly seen = new FieldList(this);
+  readonly #read: () => SplitFields;
+  #split: SplitFields | undefined;
+
+  constructor(count: number, read: () => SplitFields) {
+    this.count = count;
+    this.#read = read;
+  }
+
+  get hidden(): readonly Field[] {
+    return this.#open().hidden;
+  }
+
+  read(): readonly Field[] {
+    return this.#open().seen;
+  }
+
+  #open(): SplitFields {
+    return (this.#split ??= this.#read());
+  }
+}
+
+interface SplitFields {
+  readonly seen: readonly Field[];
   readonly hidden: readonly Field[];
 }
 
@@ -39,8 +63,13 @@ export class RequestFields {
     this.#hidden = new Set([...OWN_FIELDS, ...cutFields].map(spell));
   }
 
-  /** Splits the fields of a request. Those that identify the user are the gateway's own. */
+  /** The fields of a request. */
   open(exchange: GateExchange): OpenedFields {
+    return new OpenedFields(exchange.head.fields.count, () => this.#split(exchange));
+  }
+
+  /** Splits the fields of a request. Those that identify the user are the gateway's own. */
+  #split(exchange: GateExchange): SplitFields {
     const { fields } = exchange.head;
     const { holdsOperatorToken } = exchange.userData;
     const seen: Field[] = [];
@@ -52,16 +81,51 @@ export class RequestFields {
       (isHidden ? hidden : seen).push([name, fields.value(index)]);
     }
     for (const field of listIdentity(exchange)) seen.push(field);
-    return { seen: new FieldList(seen), hidden };
+    return { seen, hidden };
   }
 
-  /** All fields of the request after a guest has changed those that it saw. */
+  /**
+   * The fields to add to the request, if the guest has done nothing else than that: all others stay as the client sent them.
+   * Undefined if it has read or removed fields, or set one that the request has.
+   */
+  listAdded({ seen }: OpenedFields, { head }: GateExchange): readonly Field[] | undefined {
+    const { edits } = seen;
+    if (edits === undefined) return undefined;
+    const added: Field[] = [];
+    for (const { name, value, replaces } of edits) {
+      if (this.#hidden.has(spell(name))) continue;
+      if (replaces && hasField(head, name)) return undefined;
+      added.push([name, value]);
+    }
+    return added;
+  }
+
+  /**
+   * All fields of the request after a guest has changed those that it saw. A client that names a field in Connection, which goes
+   * no further, cannot take away one that the guest has set.
+   */
   close({ seen, hidden }: OpenedFields): Field[] {
     const fields: Field[] = [];
-    for (const field of seen.list()) if (!this.#hidden.has(spell(field[0]))) fields.push(field);
+    for (const field of seen.list()) {
+      const key = spell(field[0]);
+      if (this.#hidden.has(key)) continue;
+      fields.push(key === "connection" ? [field[0], dropOwn(field[1], seen)] : field);
+    }
     for (const field of hidden) fields.push(field);
     return fields;
   }
+}
+
+/** A value of Connection without the names of fields that the guest has set. */
+function dropOwn(value: string, seen: FieldList): string {
+  const options = value.split(",").filter((option) => !seen.isOwn(option.trim().toLowerCase()));
+  return options.join(",").trim();
+}
+
+function hasField({ fields }: GateExchange["head"], name: string): boolean {
+  const key = name.toLowerCase();
+  for (let index = 0; index < fields.count; index++) if (fields.nameIs(index, key)) return true;
+  return false;
 }
 
 function listIdentity({ userData }: GateExchange): Field[] {

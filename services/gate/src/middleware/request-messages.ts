@@ -107,18 +107,33 @@ export class RequestMessages implements GuestMessages {
   /** Gives the request that the guest has changed to the exchange. Throws `invalid-result` if it cannot be forwarded. */
   applyRequest(spec: RouteSpec): void {
     const exchange = this.#exchange;
-    if (!this.isRequestChanged) return;
+    if (!this.isRequestChanged || this.#addFields()) return;
     const fields = this.#fields.close(this.#open());
     const path = this.#uri === undefined ? exchange.forwardPath : checkUri(this.#uri, spec);
     const target = this.#uri ?? exchange.head.targetString();
     try {
       exchange.replaceHead({ method: this.method, target, fields });
     } catch (error) {
-      if (!(error instanceof HeadChangeError)) throw error;
-      throw new GuestError("invalid-result", `The guest made an invalid request: ${error.code}`);
+      throw toInvalid(error);
     }
     exchange.forwardPath = path;
     this.#noteChange();
+  }
+
+  /** Adds fields to the request if the guest has changed nothing else, which costs less. */
+  #addFields(): boolean {
+    if (this.#method !== undefined || this.#uri !== undefined) return false;
+    const added = this.#fields.listAdded(this.#open(), this.#exchange);
+    if (added === undefined) return false;
+    if (added.length === 0) return true;
+    try {
+      this.#exchange.appendFields(added);
+    } catch (error) {
+      throw toInvalid(error);
+    }
+    // Whoever reads them next finds those that were added.
+    this.#opened = undefined;
+    return true;
   }
 
   /** Shows the response to the guest; `body` is empty unless it is buffered. */
@@ -171,6 +186,11 @@ export class RequestMessages implements GuestMessages {
     userData.method = readMethod(this.#exchange);
     userData.path = forwardPath ?? head.pathString();
   }
+}
+
+function toInvalid(error: unknown): unknown {
+  if (!(error instanceof HeadChangeError)) return error;
+  return new GuestError("invalid-result", `The guest made an invalid request: ${error.code}`);
 }
 
 /**

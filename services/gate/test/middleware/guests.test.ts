@@ -108,6 +108,58 @@ test("a guest changes method, URI, fields and body of what the upstream gets", a
   assert.equal(fields["content-length"], "8");
 });
 
+test("a guest that only sets a field adds it, replaces it, and cannot give the client rights", async (context) => {
+  const names = { ...data, 96: "x-user-id", 112: "X_User_Id" };
+  const set = (at: number, length: number) =>
+    `(call $set_header_value (i32.const 0) (i32.const ${at}) (i32.const ${length}) (i32.const 16) (i32.const 3))`;
+  const add = setField(0).replace("$set_", "$add_");
+  const setting = guest("setting", { data: names, request: `${setField(0)} ${next}` });
+  const adding = guest("adding", { data: names, request: `${add} ${add} ${next}` });
+  const own = guest("own", { data: names, request: `${set(96, 9)} ${set(112, 9)} ${next}` });
+  const asked: [name: string, sent: string[], expected: string | undefined][] = [
+    ["setting", [], "set"],
+    ["setting", ["X-Guest: of the client"], "set"],
+    ["setting", ["x-guest: 1", "X-GUEST: 2"], "set"],
+    ["adding", [], "set, set"],
+    ["adding", ["X-Guest: 1"], "1, set, set"],
+    ["own", [], undefined],
+  ];
+  for (const [name, sent, expected] of asked) {
+    const { port, seen } = await start(context, [setting, adding, own], request({ request: name }));
+    const lines = ["Host: a", "X-One: 1", "Connection: close", ...sent, "X-Last: 2"].join("\r\n");
+    await sendRaw(port, `GET /a?b HTTP/1.1\r\n${lines}\r\n\r\n`);
+    const [{ url, fields }] = seen as [Seen];
+    assert.equal(fields["x-guest"], expected, `${name} ${sent.join()}`);
+    assert.deepEqual([url, fields["x-one"], fields["x-last"]], ["/a?b", "1", "2"]);
+    assert.deepEqual([fields["x-user-id"], fields["x_user_id"]], [undefined, undefined]);
+  }
+});
+
+test("a client cannot take away a field of a guest by naming it in Connection", async (context) => {
+  const remove = "(call $remove_header (i32.const 0) (i32.const 80) (i32.const 5))";
+  for (const more of ["", remove]) {
+    const setting = guest("setting", { data, request: `${more} ${setField(0)} ${next}` });
+    const { port, seen } = await start(context, [setting], request({ request: "setting" }));
+    const lines = "Host: a\r\nConnection: close, X-Guest, X-Hop\r\nX-Hop: 1\r\n\r\n";
+    await sendRaw(port, `GET / HTTP/1.1\r\n${lines}`);
+    const [{ fields }] = seen as [Seen];
+    assert.deepEqual([fields["x-guest"], fields["x-hop"]], ["set", undefined], more);
+  }
+});
+
+test("a guest reads the field of the request that it has set, when the response is there", async (context) => {
+  const both = guest("both", {
+    data,
+    request: `${setField(0)} ${next}`,
+    response: `(if (i64.ne
+        (call $get_header_values (i32.const 0) (i32.const 0) (i32.const 7) (i32.const 1024) (i32.const 99))
+        (i64.const 0x100000004)) (then unreachable)) ${setField(1)}`,
+  });
+  const { port } = await start(context, [both], request({ request: "both", response: "both" }));
+  const answer = await ask(port, "/");
+  assert.deepEqual([answer.status, answer.headers["x-guest"]], [200, "set"]);
+});
+
 test("a guest reads a body that arrives late, and it still goes upstream", async (context) => {
   // Reads until the end, and puts the last four bytes into a field.
   const reading = guest("reading", {
