@@ -6,6 +6,8 @@ const COMPARE = "eq ne lt_s gt_u le_s ge_u".split(" ");
 const FLOAT_BINARY = "add sub mul min max".split(" ");
 const DEPTH_MAX = 4;
 const FUNCTIONS = 4;
+/** 16 MiB: guests have no more, and one that grows beyond would have another result. */
+const PAGES_MAX = 256;
 
 /** Numbers from a seed (xorshift32). */
 function createRandom(seed: number): (below: number) => number {
@@ -42,7 +44,7 @@ class RandomModule {
     const functions: string[] = [];
     for (; this.#index < FUNCTIONS; this.#index++) functions.push(this.#function());
     return `(module
-      (memory (export "memory") 2)
+      (memory (export "memory") 2 ${PAGES_MAX})
       (global $g (mut i32) (i32.const 1))
       ${functions.join("\n")}
       (func (export "run") (param i32 i32) (result i64) (call $f0 (local.get 0) (local.get 1)))
