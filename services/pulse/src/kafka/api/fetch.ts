@@ -33,7 +33,7 @@ interface FetchPartition {
   errorCode: ErrorCode;
 }
 
-/** Where records are read. */
+/** Sources of records. */
 interface FetchSource {
   broker: KafkaBroker;
   coldReads: ColdReads;
