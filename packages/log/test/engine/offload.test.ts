@@ -203,6 +203,36 @@ test("a store that fails loses nothing, and everything is uploaded and removed o
   await later.log.close();
 });
 
+test("a store that is away for an hour refuses no publish, is asked seldom, and gets everything", async () => {
+  const { log, partition, store, clock } = await openCold({ localRetentionBytes: 0 });
+  await fill(log, partition, 6);
+  store.fault = () => "unavailable";
+  const values = names(6);
+  // A pass each second, and a segment each minute.
+  for (let second = 0; second < 3_600; second++) {
+    if (second % 30 === 0) {
+      await fill(log, partition, 1, `hour${second}-`);
+      values.push(`hour${second}-0`);
+    }
+    await log.offload();
+    clock.advance(1_000);
+  }
+  const asked = store.operations.length;
+  assert.ok(asked < 200, `the store was asked ${asked} times`);
+  assert.equal(store.objects.size, 0);
+  assert.ok(log.offloadStatus().pendingSegments >= 60);
+  assert.deepEqual(await valuesOf(log, partition), values);
+  store.fault = () => undefined;
+  for (let second = 0; second < 300; second++) {
+    clock.advance(1_000);
+    await log.offload();
+  }
+  assert.equal(log.offloadStatus().pendingSegments, 0);
+  assert.deepEqual(stored(store), listed(log));
+  assert.deepEqual(await valuesOf(log, partition), values);
+  await log.close();
+});
+
 test("uploads that end in any failure leave no object behind, and no name is used twice", async () => {
   for (const operation of ["put", "head", "remove"] as const) {
     for (const point of ["before", "after"] as const) {
