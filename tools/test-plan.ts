@@ -98,6 +98,7 @@ export const longForms: readonly TestPlan[] = [
   longForm("services/vault/test/remote/tier-kill.test.ts", { VAULT_TIER_KILLS: "all" }),
   longForm("services/vault/test/replication/kill.test.ts", { VAULT_REPLICATION_KILLS: "all" }),
   longForm("bench/test/vault/radosgw.test.ts", { PLATFORM_RADOSGW: "1" }),
+  longForm("bench/test/pulse/offload-stores.test.ts", { PLATFORM_OFFLOAD_MIB: "3072" }),
   longForm("services/vault/test/serving/sql.test.ts", { VAULT_SQL_WRITES: "500" }),
   longForm("packages/wasm/test/http/fuel.test.ts", { PLATFORM_GUEST_MODULES: "100000" }),
   longForm("tests/conformance/http-wasm/builds.test.ts", { PLATFORM_GUEST_BUILDS: "1" }),
