@@ -36,7 +36,8 @@ export interface TransportRequest {
   headers: Readonly<Record<string, string>>;
   /** A stream is sent over a connection of its own, since it cannot be sent again over another. */
   body: Uint8Array | AsyncIterable<Uint8Array> | undefined;
-  signal: AbortSignal | undefined;
+  /** Any of them ends the request. */
+  signals: readonly AbortSignal[];
   /** The answer may take any time once its head has come. */
   isOpen: boolean;
   /** Not sent again if a kept connection breaks. */
@@ -144,17 +145,26 @@ interface Sent {
 class Attempt {
   readonly #options: TransportOptions;
   readonly #request: TransportRequest;
-  readonly #deadline: AbortController;
   readonly #timer: NodeJS.Timeout;
+  #outgoing: ClientRequest | undefined;
+  #isLate = false;
   #isStalled = false;
 
   constructor(options: TransportOptions, request: TransportRequest) {
     this.#options = options;
     this.#request = request;
-    this.#deadline = new AbortController();
     const limitMs = isStream(request.body) ? STREAM_MS_MAX : options.attemptMs;
-    this.#timer = setTimeout(() => this.#deadline.abort(), limitMs);
+    this.#timer = setTimeout(() => {
+      this.#isLate = true;
+      this.#cancel();
+    }, limitMs);
+    // Signals that follow several others, and the one of a request, cost more than all else that it needs.
+    for (const signal of request.signals) signal.addEventListener("abort", this.#cancel);
   }
+
+  readonly #cancel = (): void => {
+    this.#outgoing?.destroy(new Error("the request was ended"));
+  };
 
   endLimits(answer: IncomingMessage): void {
     clearTimeout(this.#timer);
@@ -162,14 +172,17 @@ class Attempt {
   }
 
   get isOver(): boolean {
-    return this.#deadline.signal.aborted || this.#request.signal?.aborted === true;
+    return this.#isLate || this.#isAborted;
+  }
+
+  get #isAborted(): boolean {
+    return this.#request.signals.some(({ aborted }) => aborted);
   }
 
   open(agent: HttpAgent | HttpsAgent): Sent {
     const { endpoint, guard, stallMs } = this.#options;
-    const { method, hostname, target, headers, body, signal } = this.#request;
+    const { method, hostname, target, headers, body } = this.#request;
     guard?.checkHost(hostname);
-    const both = [this.#deadline.signal, ...(signal === undefined ? [] : [signal])];
     const send = endpoint.protocol === "https:" ? requestHttps : requestHttp;
     const outgoing = send({
       protocol: endpoint.protocol,
@@ -182,8 +195,8 @@ class Attempt {
       agent,
       // The source of a stream may be slower than that.
       timeout: isStream(body) ? 0 : stallMs,
-      signal: AbortSignal.any(both),
     });
+    this.#outgoing = outgoing;
     outgoing.on("timeout", () => {
       this.#isStalled = true;
       outgoing.destroy(new Error("the store is silent"));
@@ -196,6 +209,7 @@ class Attempt {
       });
       outgoing.on("error", reject);
     });
+    if (this.isOver) this.#cancel();
     if (isStream(body)) void sendStream(outgoing, body, stallMs);
     else outgoing.end(body);
     return {
@@ -211,12 +225,12 @@ class Attempt {
     const isExplained = error instanceof S3ClientError;
     // An answer that ends early may have been ended by this side.
     if (isExplained && error.code !== "truncated") return error;
-    const { operation, signal } = this.#request;
+    const { operation } = this.#request;
     const { endpoint, attemptMs, stallMs } = this.#options;
     const details = { operation, cause: error };
     const { host } = endpoint;
-    if (signal?.aborted === true) return new S3ClientError("aborted", "aborted", details);
-    if (this.#deadline.signal.aborted) {
+    if (this.#isAborted) return new S3ClientError("aborted", "aborted", details);
+    if (this.#isLate) {
       return new S3ClientError("timeout", `${host}: not done within ${attemptMs} ms`, details);
     }
     if (this.#isStalled) {
@@ -231,5 +245,6 @@ class Attempt {
 
   end(): void {
     clearTimeout(this.#timer);
+    for (const signal of this.#request.signals) signal.removeEventListener("abort", this.#cancel);
   }
 }

@@ -229,13 +229,11 @@ export class Forwarder {
   }
 
   async #readWhole(answer: S3OpenAnswer, { settings: { name } }: Remote): Promise<Buffer> {
-    const pieces: Buffer[] = [];
     try {
-      for await (const piece of answer.chunks()) pieces.push(piece);
+      return await answer.readAll();
     } catch (cause) {
       throw new S3Error("ServiceUnavailable", { message: `The remote ${name} fails.`, cause });
     }
-    return Buffer.concat(pieces);
   }
 
   // Their document, with the id of the request here.

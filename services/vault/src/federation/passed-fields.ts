@@ -87,7 +87,16 @@ export function listReturnedFields(headers: IncomingHttpHeaders): Header[] {
 
 // As this store writes them.
 function toCanonical(name: string): string {
-  return name.startsWith("x-amz-")
-    ? name
-    : name.replaceAll(/(?:^|-)[a-z]/g, (text) => text.toUpperCase()).replace("Etag", "ETag");
+  if (name.startsWith("x-amz-")) return name;
+  const known = CANONICAL.get(name);
+  if (known !== undefined) return known;
+  const made = name
+    .replaceAll(/(?:^|-)[a-z]/g, (text) => text.toUpperCase())
+    .replace("Etag", "ETag");
+  if (CANONICAL.size < CANONICAL_MAX) CANONICAL.set(name, made);
+  return made;
 }
+
+/** Stores have few names. */
+const CANONICAL_MAX = 200;
+const CANONICAL = new Map<string, string>();
