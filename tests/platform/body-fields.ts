@@ -45,7 +45,14 @@ export const BODY_FIELDS: Readonly<Record<string, BodyFields>> = {
       "RoutingRules[].Redirect.HostName": "address: only browsers follow it",
     },
     others: readFields(`
-      policies.*? policy?
+      policies.*? policy? Role Rules[].DeleteMarkerReplication.Status
+      Rules[].Destination.AccessControlTranslation.Owner Rules[].Destination.Account Rules[].Destination.Bucket
+      Rules[].Destination.EncryptionConfiguration.ReplicaKmsKeyID Rules[].Destination.Metrics.Status
+      Rules[].Destination.ReplicationTime.Status Rules[].Destination.StorageClass
+      Rules[].ExistingObjectReplication.Status Rules[].NoncurrentVersionTransitions[].StorageClass
+      Rules[].SourceSelectionCriteria.ReplicaModifications.Status
+      Rules[].SourceSelectionCriteria.SseKmsEncryptedObjects.Status Rules[].Transitions[].Date
+      Rules[].Transitions[].StorageClass
       ? CORSRules[].AllowedHeaders[] CORSRules[].AllowedMethods[] CORSRules[].AllowedOrigins[]
       CORSRules[].ExposeHeaders[] CORSRules[].ID ErrorDocument.Key IndexDocument.Suffix ObjectLockEnabled
       RedirectAllRequestsTo.Protocol RoutingRules[].Condition.HttpErrorCodeReturnedEquals

@@ -245,6 +245,18 @@ async function addRemoteAndKey(): Promise<void> {
   await platform.storage("POST", "/admin/encryption-keys", JSON.stringify({ name: "one" }), json);
 }
 
+/** A second copy within the store, which requires versions, and a cold tier. */
+async function addPlaces(put: (path: string, body: object) => Promise<unknown>): Promise<void> {
+  await post("vault", "/buckets", { name: "copies" });
+  for (const name of [BUCKET, "copies"])
+    await put(`buckets/${name}/config/versioning`, { Status: "Enabled" });
+  const rule = { ID: "all", Priority: 1, Status: "Enabled", Filter: { Prefix: "" } };
+  const markers = { DeleteMarkerReplication: { Status: "Enabled" } };
+  const Rules = [{ ...rule, ...markers, Destination: { Bucket: "arn:aws:s3:::copies" } }];
+  await put(`buckets/${BUCKET}/config/replication`, { Rules });
+  await put(`buckets/${BUCKET}/config/cold-tier`, { remote: "far", bucket: "cold" });
+}
+
 async function createStorageExamples(): Promise<Record<string, Example>> {
   await post("vault", "/buckets", { name: "locked", object_lock: true });
   await platform.storage("PUT", `/${BUCKET}/${OBJECT}`, "hello");
@@ -278,6 +290,7 @@ async function createStorageExamples(): Promise<Record<string, Example>> {
     "content-type": "application/wasm",
   });
   await addRemoteAndKey();
+  await addPlaces(put);
   const ofJob = { params: { id: await startJob() } };
   await backUp();
   const ofBucket = { params: { bucket: BUCKET, key: OBJECT, upload: upload.upload_id } };

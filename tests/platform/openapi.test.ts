@@ -56,7 +56,7 @@ interface Described {
 const METHODS = ["get", "post", "put", "patch", "delete"];
 /** Operations without a body, whose method usually has one. */
 const BODILESS =
-  /^POST .*\/(?:logout|first-steps\/(?:request|tunnel)|hold|resume|promote|rollback|reload|rotate|rotate-secret|secret|begin|backup-codes|recovery|renew|restart|stop|start|cancel|run|scrub|replay|forward|keys|activate|invitations|disconnect|disable|enable|verify|connect)$|^PUT .*\/members\/\{user_id\}$/;
+  /^POST .*\/(?:logout|first-steps\/(?:request|tunnel)|hold|resume|promote|rollback|reload|rotate|rotate-secret|secret|begin|backup-codes|recovery|renew|restart|stop|start|cancel|run|scrub|sweep|replay|forward|keys|activate|invitations|disconnect|disable|enable|verify|connect)$|^PUT .*\/members\/\{user_id\}$/;
 /** Paths in the source that other services serve. */
 const OF_OTHERS: Readonly<Record<string, readonly string[]>> = {
   auth: ["/api/v1/send"],

@@ -64,6 +64,20 @@ async function askAdmin(method: string, path: string, body: object | undefined):
   return received === "" ? undefined : JSON.parse(received);
 }
 
+/** Puts the object `parts`; returns its ETag. */
+async function putParts(Bucket: string, bodies: readonly Buffer[]): Promise<string | undefined> {
+  const target = { Bucket, Key: "parts" };
+  const { UploadId } = await near.send(new CreateMultipartUploadCommand(target));
+  const Parts: { PartNumber: number; ETag: string | undefined }[] = [];
+  for (const [index, Body] of bodies.entries()) {
+    const part = { ...target, UploadId, PartNumber: index + 1, Body };
+    const { ETag } = await near.send(new UploadPartCommand(part));
+    Parts.push({ PartNumber: index + 1, ETag });
+  }
+  const whole = { ...target, UploadId, MultipartUpload: { Parts } };
+  return (await near.send(new CompleteMultipartUploadCommand(whole))).ETag;
+}
+
 before(async () => {
   if (skip !== false) return;
   workspace = new Workspace();
@@ -104,16 +118,7 @@ test("versions, parts, markers and tags are replicated to it", { skip }, async (
   await near.send(new PutObjectCommand({ Bucket, Key: "big", Body: BIG, Metadata }));
   await near.send(new PutObjectCommand({ Bucket, Key: "gone", Body: "x" }));
   await near.send(new DeleteObjectCommand({ Bucket, Key: "gone" }));
-  const { UploadId } = await near.send(new CreateMultipartUploadCommand({ Bucket, Key: "parts" }));
-  const Parts: { PartNumber: number; ETag: string | undefined }[] = [];
-  for (const [index, Body] of [randomBytes(5_300_000), Buffer.from("end")].entries()) {
-    const part = { Bucket, Key: "parts", UploadId, PartNumber: index + 1, Body };
-    const { ETag } = await near.send(new UploadPartCommand(part));
-    Parts.push({ PartNumber: index + 1, ETag });
-  }
-  const MultipartUpload = { Parts };
-  const whole = { Bucket, Key: "parts", UploadId, MultipartUpload };
-  const { ETag } = await near.send(new CompleteMultipartUploadCommand(whole));
+  const ETag = await putParts(Bucket, [randomBytes(5_300_000), Buffer.from("end")]);
   const readStatus = async (Key: string) =>
     (await near.send(new HeadObjectCommand({ Bucket, Key }))).ReplicationStatus;
   for (const key of ["big", "parts"])
@@ -150,73 +155,55 @@ test("its buckets are federated", { skip }, async () => {
   assert.ok(Buckets.some(({ Name }) => Name === Bucket));
 });
 
-test(
-  "objects move to it, are read, restored, brought back and deleted there",
-  { skip },
-  async () => {
-    const Bucket = "films";
-    for (const client of [near, far]) {
-      const there = client === far ? "cold-films" : Bucket;
-      await client.send(new CreateBucketCommand({ Bucket: there }));
-    }
-    const path = `/api/v1/buckets/${Bucket}/config/cold-tier`;
-    await askAdmin("PUT", path, { days: 0, remote: "ceph", bucket: "cold-films" });
-    const parts = [randomBytes(5_300_000), randomBytes(300_000)];
-    const { UploadId } = await near.send(
-      new CreateMultipartUploadCommand({ Bucket, Key: "parts" }),
-    );
-    const Parts: { PartNumber: number; ETag: string | undefined }[] = [];
-    for (const [index, Body] of parts.entries()) {
-      const part = { Bucket, Key: "parts", UploadId, PartNumber: index + 1, Body };
-      Parts.push({
-        PartNumber: index + 1,
-        ETag: (await near.send(new UploadPartCommand(part))).ETag,
-      });
-    }
-    const end = { Bucket, Key: "parts", UploadId, MultipartUpload: { Parts } };
-    await near.send(new CompleteMultipartUploadCommand(end));
-    for (const [Key, ServerSideEncryption] of [
-      ["plain", undefined],
-      ["sealed", "AES256"],
-    ] as const)
-      await near.send(new PutObjectCommand({ Bucket, Key, Body: BIG, ServerSideEncryption }));
-    await askAdmin("POST", `${path}/sweep`, undefined);
-    const sweep = await waitFor(async () => {
-      const status = (await askAdmin("GET", `${path}/status`, undefined)) as Status;
-      return status.sweep.state === "running" ? undefined : status.sweep;
-    }, "the sweep");
-    assert.deepEqual([sweep.state, sweep.moved, sweep.failed], ["done", 3, 0]);
-    const listThere = async (): Promise<number> => {
-      const { Contents = [] } = await far.send(new ListObjectsV2Command({ Bucket: "cold-films" }));
-      return Contents.filter(({ Key = "" }) => !Key.endsWith("store.json")).length;
-    };
-    assert.equal(await listThere(), 4, "each part of an object is one");
-    const get = async (Key: string, Range?: string): Promise<Buffer> => {
-      const { Body } = await near.send(new GetObjectCommand({ Bucket, Key, Range }));
-      return Buffer.from(await Body!.transformToByteArray());
-    };
-    for (const key of ["plain", "sealed"]) {
-      const { StorageClass } = await near.send(new HeadObjectCommand({ Bucket, Key: key }));
-      assert.equal(StorageClass, "COLD");
-      assert.ok(BIG.equals(await get(key)), key);
-      assert.ok(BIG.subarray(70_000, 70_100).equals(await get(key, "bytes=70000-70099")), key);
-    }
-    assert.ok(Buffer.concat(parts).equals(await get("parts")));
-    await near.send(
-      new RestoreObjectCommand({ Bucket, Key: "plain", RestoreRequest: { Days: 1 } }),
-    );
-    await waitFor(async () => {
-      const { Restore } = await near.send(new HeadObjectCommand({ Bucket, Key: "plain" }));
-      return Restore?.startsWith('ongoing-request="false"');
-    }, "the copy");
-    const itself = { Bucket, Key: "sealed", CopySource: `${Bucket}/sealed` };
-    await near.send(new CopyObjectCommand({ ...itself, StorageClass: "STANDARD" }));
-    await near.send(new DeleteObjectCommand({ Bucket, Key: "parts" }));
-    await waitFor(async () => (await listThere()) === 1, "the deletions there", 60_000);
-    assert.ok(BIG.equals(await get("plain")));
-    assert.ok(BIG.equals(await get("sealed")));
-  },
-);
+test("objects move to it, are read, restored and deleted there", { skip }, async () => {
+  const Bucket = "films";
+  for (const client of [near, far]) {
+    const there = client === far ? "cold-films" : Bucket;
+    await client.send(new CreateBucketCommand({ Bucket: there }));
+  }
+  const path = `/api/v1/buckets/${Bucket}/config/cold-tier`;
+  await askAdmin("PUT", path, { days: 0, remote: "ceph", bucket: "cold-films" });
+  const parts = [randomBytes(5_300_000), randomBytes(300_000)];
+  await putParts(Bucket, parts);
+  for (const [Key, ServerSideEncryption] of [
+    ["plain", undefined],
+    ["sealed", "AES256"],
+  ] as const)
+    await near.send(new PutObjectCommand({ Bucket, Key, Body: BIG, ServerSideEncryption }));
+  await askAdmin("POST", `${path}/sweep`, undefined);
+  const sweep = await waitFor(async () => {
+    const status = (await askAdmin("GET", `${path}/status`, undefined)) as Status;
+    return status.sweep.state === "running" ? undefined : status.sweep;
+  }, "the sweep");
+  assert.deepEqual([sweep.state, sweep.moved, sweep.failed], ["done", 3, 0]);
+  const listThere = async (): Promise<number> => {
+    const { Contents = [] } = await far.send(new ListObjectsV2Command({ Bucket: "cold-films" }));
+    return Contents.filter(({ Key = "" }) => !Key.endsWith("store.json")).length;
+  };
+  assert.equal(await listThere(), 4, "each part of an object is one");
+  const get = async (Key: string, Range?: string): Promise<Buffer> => {
+    const { Body } = await near.send(new GetObjectCommand({ Bucket, Key, Range }));
+    return Buffer.from(await Body!.transformToByteArray());
+  };
+  for (const key of ["plain", "sealed"]) {
+    const { StorageClass } = await near.send(new HeadObjectCommand({ Bucket, Key: key }));
+    assert.equal(StorageClass, "COLD");
+    assert.ok(BIG.equals(await get(key)), key);
+    assert.ok(BIG.subarray(70_000, 70_100).equals(await get(key, "bytes=70000-70099")), key);
+  }
+  assert.ok(Buffer.concat(parts).equals(await get("parts")));
+  await near.send(new RestoreObjectCommand({ Bucket, Key: "plain", RestoreRequest: { Days: 1 } }));
+  await waitFor(async () => {
+    const { Restore } = await near.send(new HeadObjectCommand({ Bucket, Key: "plain" }));
+    return Restore?.startsWith('ongoing-request="false"');
+  }, "the copy");
+  const itself = { Bucket, Key: "sealed", CopySource: `${Bucket}/sealed` };
+  await near.send(new CopyObjectCommand({ ...itself, StorageClass: "STANDARD" }));
+  await near.send(new DeleteObjectCommand({ Bucket, Key: "parts" }));
+  await waitFor(async () => (await listThere()) === 1, "the deletions there", 60_000);
+  assert.ok(BIG.equals(await get("plain")));
+  assert.ok(BIG.equals(await get("sealed")));
+});
 
 test("it holds a backup repository", { skip }, async () => {
   await far.send(new CreateBucketCommand({ Bucket: "backups" }));

@@ -12,7 +12,7 @@ export const REMOTE_STATES: Readonly<Record<RemoteState, StateKind>> = {
   failing: "bad",
 };
 
-/** Its word. */
+/** The state in the language of the page. */
 export function describeRemoteState(state: RemoteState): string {
   const words: Record<RemoteState, string> = {
     up: t("reachable"),

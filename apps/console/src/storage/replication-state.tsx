@@ -1,4 +1,4 @@
-// What the replication rules of a bucket have sent, what waits, and what was refused.
+// Counts of a bucket's replication rules: versions that were sent, that wait, and that were refused.
 import type { Answer } from "../contract/answer.ts";
 import { formatAgo, formatBytes, formatMoment, formatNumber } from "../format/format.ts";
 import { callService } from "../session/session.ts";

@@ -93,17 +93,20 @@ export function listSettingKinds(): readonly SettingKind[] {
           { events: ["objstore:ObjectCreated:*"], webhook: "https://hooks.example.com/objects" },
         ],
       }),
-      describe: (_bucket, document) => [
-        {
-          text:
-            document === undefined
-              ? t("Events of this bucket are sent nowhere.")
-              : t("{n} subscriptions. Names of objects are sent to their addresses.", {
-                  n: formatNumber(countItems(document, "subscriptions")),
-                }),
-        },
-      ],
+      describe: describeEvents,
     },
+    ...listPlaceKinds(),
+  ];
+}
+
+function describeEvents(_bucket: Bucket, document: unknown): Consequence[] {
+  if (document === undefined) return [{ text: t("Events of this bucket are sent nowhere.") }];
+  const n = formatNumber(countItems(document, "subscriptions"));
+  return [{ text: t("{n} subscriptions. Names of objects are sent to their addresses.", { n }) }];
+}
+
+function listPlaceKinds(): readonly SettingKind[] {
+  return [
     {
       name: "replication",
       label: t("Replication"),

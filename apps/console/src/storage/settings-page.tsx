@@ -74,7 +74,7 @@ export function SettingsPage({ bucket: name, tab }: { bucket: string; tab: strin
   );
 }
 
-/** What a setting that works by itself has done. */
+/** The work of a setting that acts by itself. */
 function SettingState(props: { bucket: Bucket; kind: string; denial: string | undefined }) {
   const { bucket, kind, denial } = props;
   if (kind === "replication") return <ReplicationState bucket={bucket} />;

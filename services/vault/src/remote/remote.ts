@@ -300,7 +300,8 @@ const HEALTHY: ReadonlySet<string> = new Set([
   "range_not_satisfiable",
 ]);
 
-function omitSecret({ sealed: _, ...settings }: RemoteDocument): RemoteSettings {
+function omitSecret(document: RemoteDocument): RemoteSettings {
+  const { sealed: _, ...settings } = document;
   return settings;
 }
 

@@ -51,7 +51,7 @@ class Stage {
       bucket: BUCKET,
       setting: { kind: "replication", document: SETTINGS },
     });
-    // What follows is the work for a version.
+    // The statements that follow are the work for a version.
     this.connection.texts.clear();
   }
 

@@ -79,76 +79,90 @@ const tierState = z.object({
 /** Routes about the places of a bucket's objects. */
 export function createPlaceRoutes(operations: ConsoleOperations): ApiRoute[] {
   return [
-    defineRoute({
-      method: "GET",
-      path: "/api/v1/buckets/{bucket}/config/replication/status",
-      summary: "What each replication rule of a bucket has sent, and what waits",
-      description: "Requires the permission s3:GetReplicationConfiguration.",
-      tag: BUCKET_TAG,
-      access: "guarded",
-      params: bucketParams,
-      answer: z.object({ rules: z.array(ruleState) }),
-      problems: { ...BUCKET_PROBLEMS, 404: "The bucket does not exist, or has no replication." },
-      handle: (request) => {
-        const { bucket } = request.params;
-        const call = { method: "GET", bucket, query: { replication: "", status: "" } };
-        return operations.perform(request, call, async (context) => ({
-          rules: await describeRules(context),
-        }));
-      },
-    }),
-    defineRoute({
-      method: "GET",
-      path: "/api/v1/buckets/{bucket}/config/cold-tier/status",
-      summary: "The remote of a bucket's cold tier, and its last sweep",
-      description: "Requires the permission s3:GetLifecycleConfiguration.",
-      tag: BUCKET_TAG,
-      access: "guarded",
-      params: bucketParams,
-      answer: tierState,
-      problems: BUCKET_PROBLEMS,
-      handle: (request) => {
-        const { bucket } = request.params;
-        const call = { method: "GET", bucket, query: { "cold-tier": "", sweep: "" } };
-        return operations.perform(request, call, async (context) => {
-          const { store } = context.api;
-          const name = getBucket(context).settings.coldTier?.remote;
-          const last = store.sweeps.findLast(bucket);
-          return {
-            remote: name === undefined ? null : describeRemote(name, store.remotes.find(name)),
-            blocked: listBlocked(store, bucket),
-            sweep: last === undefined ? null : describeSweep(last),
-          };
-        });
-      },
-    }),
-    defineRoute({
-      method: "POST",
-      path: "/api/v1/buckets/{bucket}/config/cold-tier/sweep",
-      summary: "Move what is due to the cold tier now",
-      description:
-        "By the cold tier and by lifecycle rules. It continues without the request; one that is running is joined. Requires the permission s3:PutLifecycleConfiguration.",
-      tag: BUCKET_TAG,
-      access: "guarded",
-      params: bucketParams,
-      status: 202,
-      answer: sweepState,
-      problems: {
-        ...BUCKET_PROBLEMS,
-        404: "The bucket does not exist, or has neither a cold tier nor lifecycle rules.",
-      },
-      handle: (request) => {
-        const { bucket } = request.params;
-        const call = { method: "POST", bucket, query: { "cold-tier": "", sweep: "" } };
-        return operations.perform(request, call, async (context) =>
-          describeSweep(startSweep(context).sweep),
-        );
-      },
-    }),
+    createReplicationStatusRoute(operations),
+    createTierStatusRoute(operations),
+    createSweepRoute(operations),
   ];
 }
 
-type Health = { health: { state: "unknown" | "up" | "failing"; reason: string | undefined } };
+function createReplicationStatusRoute(operations: ConsoleOperations): ApiRoute {
+  return defineRoute({
+    method: "GET",
+    path: "/api/v1/buckets/{bucket}/config/replication/status",
+    summary: "What each replication rule of a bucket has sent, and what waits",
+    description: "Requires the permission s3:GetReplicationConfiguration.",
+    tag: BUCKET_TAG,
+    access: "guarded",
+    params: bucketParams,
+    answer: z.object({ rules: z.array(ruleState) }),
+    problems: { ...BUCKET_PROBLEMS, 404: "The bucket does not exist, or has no replication." },
+    handle: (request) => {
+      const { bucket } = request.params;
+      const call = { method: "GET", bucket, query: { replication: "", status: "" } };
+      return operations.perform(request, call, async (context) => ({
+        rules: await describeRules(context),
+      }));
+    },
+  });
+}
+
+function createTierStatusRoute(operations: ConsoleOperations): ApiRoute {
+  return defineRoute({
+    method: "GET",
+    path: "/api/v1/buckets/{bucket}/config/cold-tier/status",
+    summary: "The remote of a bucket's cold tier, and its last sweep",
+    description: "Requires the permission s3:GetLifecycleConfiguration.",
+    tag: BUCKET_TAG,
+    access: "guarded",
+    params: bucketParams,
+    answer: tierState,
+    problems: BUCKET_PROBLEMS,
+    handle: (request) => {
+      const { bucket } = request.params;
+      const call = { method: "GET", bucket, query: { "cold-tier": "", sweep: "" } };
+      return operations.perform(request, call, async (context) => {
+        const { store } = context.api;
+        const name = getBucket(context).settings.coldTier?.remote;
+        const last = store.sweeps.findLast(bucket);
+        return {
+          remote: name === undefined ? null : describeRemote(name, store.remotes.find(name)),
+          blocked: listBlocked(store, bucket),
+          sweep: last === undefined ? null : describeSweep(last),
+        };
+      });
+    },
+  });
+}
+
+function createSweepRoute(operations: ConsoleOperations): ApiRoute {
+  return defineRoute({
+    method: "POST",
+    path: "/api/v1/buckets/{bucket}/config/cold-tier/sweep",
+    summary: "Move what is due to the cold tier now",
+    description:
+      "By the cold tier and by lifecycle rules. It continues without the request; one that is running is joined. Requires the permission s3:PutLifecycleConfiguration.",
+    tag: BUCKET_TAG,
+    access: "guarded",
+    params: bucketParams,
+    status: 202,
+    answer: sweepState,
+    problems: {
+      ...BUCKET_PROBLEMS,
+      404: "The bucket does not exist, or has neither a cold tier nor lifecycle rules.",
+    },
+    handle: (request) => {
+      const { bucket } = request.params;
+      const call = { method: "POST", bucket, query: { "cold-tier": "", sweep: "" } };
+      return operations.perform(request, call, async (context) =>
+        describeSweep(startSweep(context).sweep),
+      );
+    },
+  });
+}
+
+interface Health {
+  readonly health: { state: "unknown" | "up" | "failing"; reason: string | undefined };
+}
 
 function describeRemote(name: string, remote: Health | undefined) {
   const { state, reason } = remote?.health ?? { state: "failing", reason: "it is not registered" };
