@@ -137,8 +137,29 @@ export function openBlobKey(
     requireCustomerKey(cipher, customerKey);
     return deriveKey(customerKey, Buffer.from(cipher.salt, "base64"));
   }
-  if (cipher.key !== undefined) requireNamed(keys).requireUsable(cipher.key);
+  if (cipher.key !== undefined) requireUsableKey(keys, cipher.key);
   return unwrap(cipher, keys, blob);
+}
+
+/**
+ * Throws for a named key of a stored body that may not be used. No key is deleted while a body names it: one that is unknown is
+ * missing here, as in a store with an older key file, and comes back with that.
+ */
+export function requireUsableKey(
+  keys: Pick<KeyProvider, "named"> | undefined,
+  keyId: string,
+): void {
+  try {
+    requireNamed(keys).requireUsable(keyId);
+  } catch (error) {
+    if (!(error instanceof StoreError) || error.code !== "KMS.NotFoundException") throw error;
+    throw new StoreError(
+      "ServiceUnavailable",
+      `The key ${keyId} that encrypts this object is missing`,
+      {},
+      { cause: error },
+    );
+  }
 }
 
 /** True if the version of the key that a cipher names is known. Throws while its source cannot be reached. */

@@ -8,7 +8,7 @@ import { checkReadConditions } from "./conditions.ts";
 import { buildAttributeColumns } from "./new-object.ts";
 import {
   parseDetail,
-  requireKeyUse,
+  requireStoredKeyUse,
   type ObjectService,
   type ServiceEnvironment,
 } from "./object-service.ts";
@@ -87,7 +87,7 @@ export class CopyService {
     const { row, blob } = this.#env.points.requireStored(state, address.key, address.versionId);
     const { encryption } = parseDetail(row);
     requireCustomerKey(encryption, address.customerKey);
-    requireKeyUse(encryption, address.checkKey, this.#env.keys);
+    requireStoredKeyUse(encryption, address.checkKey, this.#env.keys);
     checkReadConditions(address.conditions, row, true);
     return blob === undefined ? undefined : { row, blob };
   }

@@ -1,5 +1,10 @@
 // Objects: put, read, list, delete, change. Copies are in `copy-service.ts`.
-import { type KeyProvider, requireCustomerKey, requireNamed } from "../blob/encryption.ts";
+import {
+  type KeyProvider,
+  requireCustomerKey,
+  requireNamed,
+  requireUsableKey,
+} from "../blob/encryption.ts";
 import {
   buildObjectInfo,
   formatChecksum,
@@ -178,7 +183,7 @@ export class ObjectService {
     for (let attempt = 1; ; attempt += 1) {
       const found = this.#findStored(request);
       const head = this.#resolve(request, found);
-      requireKeyUse(head.object.encryption, request.checkKey, this.#env.keys);
+      requireStoredKeyUse(head.object.encryption, request.checkKey, this.#env.keys);
       const [start, end] = this.#chooseBytes(head);
       const body = await this.#openBody(found, start, end, request);
       if (body !== undefined) return { ...head, body };
@@ -399,6 +404,17 @@ export function requireKeyUse(
   if (encryption?.type !== "SSE-KMS") return;
   checkKey?.(encryption.keyId);
   requireNamed(keys).requireUsable(encryption.keyId);
+}
+
+/** As `requireKeyUse`, for a stored body: a key that is not there is ServiceUnavailable. */
+export function requireStoredKeyUse(
+  encryption: ObjectEncryption | undefined,
+  checkKey: CheckKeyUse | undefined,
+  keys: KeyProvider | undefined,
+): void {
+  if (encryption?.type !== "SSE-KMS") return;
+  checkKey?.(encryption.keyId);
+  requireUsableKey(keys, encryption.keyId);
 }
 
 // With the checksum type of the object, as S3 answers it.
