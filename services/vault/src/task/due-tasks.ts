@@ -59,19 +59,30 @@ export function findDueTasks(
 }
 
 /**
- * The first waiting task of a rule about the key of a task, by the order of the changes. The sign keeps the index of all waiting
+ * The first waiting tasks of a rule about the key of a task, at most `tasksMax`, by the order of the changes. The sign keeps the index of all waiting
  * tasks of the rule from being used in place of that of the key.
  */
-export function findFirstTask(
+export function findFirstTasks(
   index: IndexConnection,
   { kind, rule, bucket, key }: Task,
-): Task | undefined {
+  tasksMax: number,
+): Task[] {
   return index
     .sql(
       `select ${COLUMNS} from tasks where kind = ? and rule = ? and bucket = ? and key = ? and +state = 'waiting' ` +
-        "order by seq limit 1",
+        "order by seq limit ?",
     )
-    .get(kind, rule, bucket, key) as unknown as Task | undefined;
+    .all(kind, rule, bucket, key, tasksMax) as unknown as Task[];
+}
+
+/** A task as it is now; `undefined` if it has ended, or has begun again. */
+export function findWaitingTask(
+  index: IndexConnection,
+  { id, seq }: TaskAddress,
+): Task | undefined {
+  return index
+    .sql(`select ${COLUMNS} from tasks where id = ? and seq = ? and state = 'waiting'`)
+    .get(id, seq) as unknown as Task | undefined;
 }
 
 function findBucketAfter(index: IndexConnection, kind: TaskKind, bucket: number) {

@@ -17,7 +17,14 @@ import {
 import { RefusedTextError } from "../model/vector.ts";
 import type { ReaderPool } from "../query/reader-pool.ts";
 import type { IndexWriter } from "../transaction/writer.ts";
-import { type DueRule, findDueTasks, findFirstTask, findNextRule, type Task } from "./due-tasks.ts";
+import {
+  type DueRule,
+  findDueTasks,
+  findFirstTasks,
+  findNextRule,
+  findWaitingTask,
+  type Task,
+} from "./due-tasks.ts";
 
 const LOOK_EVERY_MS = 500;
 /** Interval of counting all tasks, for metrics. */
@@ -41,6 +48,10 @@ const ORDER_MS_MAX = 600_000;
 const STRICT_KINDS: ReadonlySet<TaskKind> = new Set(["replicate"]);
 /** Rows of a rule that are read if the first ones are not enough. */
 const DUE_ROWS_MAX = 1_000;
+/** Tasks of one key that are read in one go: all that wait are sorted for it. */
+const FIRSTS_READ = 64;
+/** Keys whose first tasks are remembered. */
+const FIRSTS_MAX = 1_000;
 /** Rules that are looked at in one go; the next look continues behind them. */
 const RULES_AT_ONCE = 256;
 /** Of tasks that only become due later, and of those whose end is being committed. */
@@ -95,6 +106,8 @@ interface KindState {
   readonly lanes: TaskLanes | undefined;
   readonly running: Map<number, Running>;
   readonly attempts: { ended: number; failed: number; dead: number };
+  /** The first tasks of keys with many, in their order: later ones follow them. */
+  readonly firsts: Map<string, Task[]>;
   last: DueRule | undefined;
 }
 
@@ -132,7 +145,8 @@ export class TaskQueue {
   /** Sets the handler of a kind, whose rules may have lanes. Tasks of kinds without a handler wait. */
   handle(kind: TaskKind, handler: TaskHandler, lanes?: TaskLanes): void {
     const attempts = { ended: 0, failed: 0, dead: 0 };
-    this.#kinds.set(kind, { handler, lanes, running: new Map(), attempts, last: undefined });
+    const [running, firsts] = [new Map<number, Running>(), new Map<string, Task[]>()];
+    this.#kinds.set(kind, { handler, lanes, running, attempts, firsts, last: undefined });
     this.#wake([kind]);
   }
 
@@ -272,11 +286,27 @@ export class TaskQueue {
       if (tasks.length >= places) break;
       if (state.running.has(task.id)) continue;
       const name = Buffer.from(task.key).toString("latin1");
-      if (!firsts.has(name)) firsts.set(name, findFirstTask(this.#options.index, task));
+      if (!firsts.has(name)) firsts.set(name, this.#findFirst(task, name, state));
       const next = this.#chooseInOrder(task, firsts.get(name), state, nowMs);
       if (next !== undefined && !tasks.some(({ id }) => id === next.id)) tasks.push(next);
     }
     return tasks;
+  }
+
+  // Of a key with many tasks, each look would read all of them.
+  #findFirst(task: Task, key: string, { firsts }: KindState): Task | undefined {
+    const { index } = this.#options;
+    const name = `${task.bucket}/${task.rule}/${key}`;
+    const known = firsts.get(name) ?? [];
+    for (; known.length > 0; known.shift()) {
+      const first = findWaitingTask(index, known[0]!);
+      if (first !== undefined) return first;
+    }
+    firsts.delete(name);
+    const read = findFirstTasks(index, task, FIRSTS_READ);
+    if (firsts.size >= FIRSTS_MAX) firsts.clear();
+    if (read.length === FIRSTS_READ) firsts.set(name, read);
+    return read[0];
   }
 
   // The first task of the key, if it is due: those behind it may have become due before it. If it is tried again later, this one

@@ -9,7 +9,13 @@ import { IndexConnection, openIndexWriter } from "../../src/index/schema.ts";
 import type { ReplicationSettings } from "../../src/model/replication.ts";
 import type { ObjectService, ServiceEnvironment } from "../../src/store/object-service.ts";
 import { ReplicationService } from "../../src/store/replication-service.ts";
-import { findDueTasks, findFirstTask, findNextRule, type Task } from "../../src/task/due-tasks.ts";
+import {
+  findDueTasks,
+  findFirstTasks,
+  findNextRule,
+  findWaitingTask,
+  type Task,
+} from "../../src/task/due-tasks.ts";
 import { applyOperation, type Operation } from "../../src/transaction/operations.ts";
 import { WriterContext } from "../../src/transaction/writer-context.ts";
 import { makeFolder } from "../store/fixture.ts";
@@ -84,7 +90,10 @@ class Stage {
     const rule = findNextRule(this.connection, "replicate", undefined)!;
     findNextRule(this.connection, "replicate", rule);
     const tasks = findDueTasks(this.connection, "replicate", rule, 1_000, 10);
-    for (const task of tasks) findFirstTask(this.connection, task);
+    for (const task of tasks) {
+      findFirstTasks(this.connection, task, 64);
+      assert.equal(findWaitingTask(this.connection, task)?.id, task.id);
+    }
     return tasks;
   }
 }
