@@ -296,7 +296,8 @@ export class TaskQueue {
   // Of a key with many tasks, each look would read all of them.
   #findFirst(task: Task, key: string, { firsts }: KindState): Task | undefined {
     const { index } = this.#options;
-    const name = `${task.bucket}/${task.rule}/${key}`;
+    // Names of rules may contain anything.
+    const name = `${task.bucket}/${task.rule.length}/${task.rule}/${key}`;
     const known = firsts.get(name) ?? [];
     for (; known.length > 0; known.shift()) {
       const first = findWaitingTask(index, known[0]!);
