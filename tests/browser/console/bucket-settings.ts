@@ -43,9 +43,18 @@ before(async () => {
   ({ platform, browser } = await joinInstallation());
   await platform.storage("PUT", `/${BUCKET}`);
   await platform.storage("PUT", "/archive");
-  await makeRemote(platform, "far");
-  await makePlaces(platform, "placed", "copies", "far");
 });
+
+let placed: Promise<void> | undefined;
+
+/** A remote, and a bucket with a second copy and a cold tier. */
+function placeOnce(): Promise<void> {
+  placed ??= (async () => {
+    await makeRemote(platform, "far");
+    await makePlaces(platform, "placed", "copies", "far");
+  })();
+  return placed;
+}
 
 test(
   "a policy: the fault at its line, the consequence before it is saved, and the change of another",
@@ -236,6 +245,45 @@ test(
   },
 );
 
+test(
+  "a remote is added, checked and removed, and has buckets of its own",
+  { skip: chromiumSkip },
+  async (t) => {
+    const console = await openPlatform(t, browser, platform, LOOKS[1], "/storage/remotes");
+    const { page } = console;
+    const dialog = page.getByRole("dialog");
+    await page.getByText("No remotes yet").waitFor();
+    await page.getByRole("button", { name: "New remote" }).click();
+    // Nothing listens at this port.
+    const values = { Name: "attic", Address: "http://127.0.0.1:9", "Access key": "k" };
+    for (const [label, value] of Object.entries(values)) await dialog.getByLabel(label).fill(value);
+    await dialog.getByLabel("Secret key").fill("never shown again");
+    await dialog.getByRole("button", { name: "Add" }).click();
+    await page.locator("main tr", { hasText: "attic" }).waitFor();
+    assert.ok(!(await page.content()).includes("never shown again"));
+    await checkPage(console, "remotes");
+    await takePicture(console, "remotes");
+    await page.getByRole("button", { name: "New rule" }).click();
+    await dialog.getByLabel("Beginning of the names").fill("attic-");
+    await dialog.getByRole("button", { name: "Add" }).click();
+    await page.getByRole("button", { name: "Remove the rule attic-*" }).click();
+    await page.getByText("All buckets are in this storage.").waitFor();
+    await page.locator("main tr", { hasText: "attic" }).click();
+    const pane = page.getByRole("complementary", { name: "Details" });
+    await pane.getByRole("button", { name: "Check…" }).click();
+    await dialog.getByLabel("Bucket").fill("copies");
+    await dialog.getByRole("button", { name: "Check" }).click();
+    await dialog.locator("li").first().waitFor();
+    await checkPage(console, "the check of a remote");
+    await takePicture(console, "remote-check");
+    await page.keyboard.press("Escape");
+    await pane.getByRole("button", { name: "Remove…" }).click();
+    await dialog.getByRole("textbox").fill("attic");
+    await dialog.getByRole("button", { name: "Remove" }).click();
+    await page.getByText("No remotes yet").waitFor();
+  },
+);
+
 for (const look of LOOKS) {
   test(`the pages of settings: ${look.name}`, { skip: chromiumSkip }, async (t) => {
     const console = await openPlatform(t, browser, platform, look);
@@ -247,6 +295,7 @@ for (const look of LOOKS) {
       await checkPage(console, `${tab} ${look.name}`);
     }
     await takePicture(console, `bucket-events-${look.width}`);
+    await placeOnce();
     for (const tab of ["replication", "cold-tier"]) {
       await goTo(console, `/storage/buckets/-/placed/${tab}`);
       await page.locator("main .st").first().waitFor();
@@ -264,6 +313,7 @@ test(
   "a replication rule and a cold tier are set, and their pages count what they have done",
   { skip: chromiumSkip },
   async (t) => {
+    await placeOnce();
     for (const name of ["sent", "second"]) await makeVersioned(platform, name);
     const page = (
       await openPlatform(t, browser, platform, undefined, "/storage/buckets/-/sent/replication")
@@ -326,44 +376,5 @@ test(
     await pane.getByRole("button", { name: "Enable" }).waitFor();
     await page.getByRole("button", { name: "Rotate the key of SSE-S3" }).click();
     await page.getByText("There is a new version").waitFor();
-  },
-);
-
-test(
-  "a remote is added, checked and removed, and has buckets of its own",
-  { skip: chromiumSkip },
-  async (t) => {
-    const console = await openPlatform(t, browser, platform, LOOKS[1], "/storage/remotes");
-    const { page } = console;
-    const dialog = page.getByRole("dialog");
-    await page.getByText("No remotes yet").waitFor();
-    await page.getByRole("button", { name: "New remote" }).click();
-    // Nothing listens at this port.
-    const values = { Name: "attic", Address: "http://127.0.0.1:9", "Access key": "k" };
-    for (const [label, value] of Object.entries(values)) await dialog.getByLabel(label).fill(value);
-    await dialog.getByLabel("Secret key").fill("never shown again");
-    await dialog.getByRole("button", { name: "Add" }).click();
-    await page.locator("main tr", { hasText: "attic" }).waitFor();
-    assert.ok(!(await page.content()).includes("never shown again"));
-    await checkPage(console, "remotes");
-    await takePicture(console, "remotes");
-    await page.getByRole("button", { name: "New rule" }).click();
-    await dialog.getByLabel("Beginning of the names").fill("attic-");
-    await dialog.getByRole("button", { name: "Add" }).click();
-    await page.getByRole("button", { name: "Remove the rule attic-*" }).click();
-    await page.getByText("All buckets are in this storage.").waitFor();
-    await page.locator("main tr", { hasText: "attic" }).click();
-    const pane = page.getByRole("complementary", { name: "Details" });
-    await pane.getByRole("button", { name: "Check…" }).click();
-    await dialog.getByLabel("Bucket").fill("copies");
-    await dialog.getByRole("button", { name: "Check" }).click();
-    await dialog.locator("li").first().waitFor();
-    await checkPage(console, "the check of a remote");
-    await takePicture(console, "remote-check");
-    await page.keyboard.press("Escape");
-    await pane.getByRole("button", { name: "Remove…" }).click();
-    await dialog.getByRole("textbox").fill("attic");
-    await dialog.getByRole("button", { name: "Remove" }).click();
-    await page.getByText("No remotes yet").waitFor();
   },
 );
