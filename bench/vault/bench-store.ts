@@ -14,6 +14,8 @@ export const LANES = 16;
 export interface BenchStore {
   readonly origin: string;
   readonly folder: string;
+  /** Its processes. */
+  readonly pids: readonly number[];
   readonly send: (method: string, path: string, options?: Sent) => Promise<Response>;
   readonly admin: (method: string, path: string, body?: object | Uint8Array) => Promise<string>;
 }
@@ -32,7 +34,7 @@ export async function startStore(
 ): Promise<BenchStore> {
   mkdirSync(folder, { recursive: true });
   const [port, adminPort] = [await findFreePort(), await findFreePort()];
-  await makePlatformVaultd(context.builds[0]!).start({
+  const pids = await makePlatformVaultd(context.builds[0]!).start({
     port,
     adminPort,
     env,
@@ -53,7 +55,7 @@ export async function startStore(
     if (answer.ok) return answer;
     throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
   };
-  return { origin, folder, send, admin: createAdmin(adminPort) };
+  return { origin, folder, pids, send, admin: createAdmin(adminPort) };
 }
 
 const isOk = ({ ok }: Response): boolean => ok;

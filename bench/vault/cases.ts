@@ -9,6 +9,7 @@ import { replication } from "./cases/replication.ts";
 import { search } from "./cases/search.ts";
 import { select } from "./cases/select.ts";
 import { tiers } from "./cases/tiers.ts";
+import { vectors } from "./cases/vectors.ts";
 import { getLarge, getSmall, listThousand, putLarge, putSmall } from "./cases/throughput.ts";
 
 export const VAULT_CASES: readonly BenchCase[] = [
@@ -22,6 +23,7 @@ export const VAULT_CASES: readonly BenchCase[] = [
   multipart,
   select,
   search,
+  vectors,
   jobs,
   tiers,
   keys,

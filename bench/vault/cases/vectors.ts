@@ -1,0 +1,146 @@
+// Searches among a million vectors, one at a time over HTTP, beside a plain comparison with each in this process.
+import { join } from "node:path";
+import { openStore } from "../../../services/vault/src/open-store.ts";
+import { Workspace, type BenchCase } from "../../harness/case.ts";
+import type { Row } from "../../harness/report.ts";
+import { runRounds } from "../../harness/rounds.ts";
+import { takeMedian } from "../../harness/statistics.ts";
+import { readTreeUsage } from "../../harness/usage.ts";
+import { type BenchStore, startStore } from "../bench-store.ts";
+
+const VECTORS = 1_000_000;
+const DIMENSION = 384;
+const K = 10;
+const LANES = 500;
+const QUERIES = 10;
+/** Of the plain comparison, whose time is multiplied: it would need 1.5 GB. */
+const PLAIN_SHARE = 10;
+const MEGABYTE = 1e6;
+const NUMBERS_MASK = 0xff_ff;
+
+/** A million vectors. */
+export const vectors: BenchCase = {
+  name: "vectors",
+  title: "A million vectors",
+  isOptional: true,
+  run: async (context) => {
+    await using workspace = new Workspace();
+    const folder = join(workspace.folder, "store");
+    context.say("  filling");
+    await fill(join(folder, "data"));
+    const store = await startStore(context, workspace, folder, {
+      PLATFORM_VAULT_VECTOR_MEMORY: String(1_024 * 1_024 * 1_024),
+    });
+    const emptyBytes = measureMemory(store);
+    const begun = performance.now();
+    await search(store, 0);
+    const firstMs = performance.now() - begun;
+    const heldBytes = measureMemory(store) - emptyBytes;
+    const entrants = listEntrants(store);
+    await runRounds(
+      context,
+      entrants,
+      async ({ run, factor }) => {
+        const times: number[] = [];
+        for (let n = 1; n <= QUERIES; n += 1) {
+          const start = performance.now();
+          await run(n);
+          times.push((performance.now() - start) * factor);
+        }
+        return { ms: takeMedian(times) };
+      },
+      ({ ms }) => `${ms!.toFixed(1)} ms`,
+    );
+    return {
+      work: `The ${K} nearest of a million vectors of ${DIMENSION} dimensions by cosine; the median of ${QUERIES} questions, one at a time. The plain comparison is measured on a tenth of them, times ten.`,
+      columns: [{ key: "ms", title: "ms", digits: 1 }],
+      rows: entrants.map(({ row }) => row),
+      ratioColumns: [],
+      goals: [],
+      remarks: [
+        `- The first search after the start, which reads all vectors: ${(firstMs / 1_000).toFixed(1)} s. Memory that it takes: ${(heldBytes / MEGABYTE).toFixed(0)} MB.`,
+        "- Goal for k = 10: below 150 ms.",
+      ],
+    };
+  },
+};
+
+interface Entrant {
+  readonly row: Row;
+  readonly factor: number;
+  readonly run: (question: number) => Promise<void>;
+}
+
+function listEntrants(store: BenchStore): Entrant[] {
+  const make = (name: string, isOurs: boolean, factor: number, run: Entrant["run"]): Entrant => ({
+    row: { name, isOurs, version: "", rounds: [] },
+    factor,
+    run,
+  });
+  const some = Array.from({ length: VECTORS / PLAIN_SHARE }, (_, number) => makeVector(number));
+  return [
+    make(`vault: k = ${K}`, true, 1, (question) => search(store, question)),
+    make("plain JavaScript over Float32Array, in this process", false, PLAIN_SHARE, async (n) =>
+      rank(some, makeVector(-n)),
+    ),
+  ];
+}
+
+/** Uniform numbers that depend on `seed` only. */
+function makeVector(seed: number): Float32Array {
+  const vector = new Float32Array(DIMENSION);
+  let state = Math.imul(seed + 1, 0x9e_37_79_b1) | 1;
+  for (let at = 0; at < DIMENSION; at += 1) {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    vector[at] = (state & NUMBERS_MASK) / NUMBERS_MASK - 0.5;
+  }
+  return vector;
+}
+
+async function fill(dataDir: string): Promise<void> {
+  const store = await openStore({ dataDir });
+  const owner = { id: "bench", displayName: "bench" };
+  await store.buckets.create({ bucket: "vectors", owner, region: "us-east-1" });
+  const index = { dimension: DIMENSION, metric: "cosine" } as const;
+  await store.buckets.setSetting("vectors", "vectorIndex", index);
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    while (next < VECTORS) {
+      const number = next++;
+      const { buffer } = makeVector(number);
+      const vector = new Uint8Array(buffer);
+      const key = String(number);
+      const attributes = { bucket: "vectors", key, contentLength: 0, owner, vector };
+      await store.objects.beginPut(attributes).commit();
+    }
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+  await store.close();
+}
+
+async function search({ send }: BenchStore, question: number): Promise<void> {
+  const body = JSON.stringify({ vector: Array.from(makeVector(-question)), k: K });
+  const answer = await send("POST", "/vectors", { query: { "vector-search": "" }, body });
+  const { results, searched } = (await answer.json()) as { results: object[]; searched: number };
+  if (results.length !== K || searched !== VECTORS) throw new Error(`${searched} were searched`);
+}
+
+function measureMemory({ pids }: BenchStore): number {
+  return pids.reduce((sum, pid) => sum + readTreeUsage(pid).pssBytes, 0);
+}
+
+// The k nearest by cosine, as a short program would find them.
+function rank(rows: readonly Float32Array[], query: Float32Array): void {
+  const distances = rows.map((row, index) => {
+    let product = 0;
+    let square = 0;
+    for (let at = 0; at < row.length; at += 1) {
+      product += row[at]! * query[at]!;
+      square += row[at]! * row[at]!;
+    }
+    return { index, distance: 1 - product / Math.sqrt(square) };
+  });
+  distances.sort((a, b) => a.distance - b.distance).slice(0, K);
+}
