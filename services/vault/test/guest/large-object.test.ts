@@ -1,4 +1,4 @@
-// One large object: backed up, and through two guests in a row, with memory that does not grow with it.
+// One large object: through two guests in a row, and backed up, with memory that does not grow with it.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -16,6 +16,8 @@ const BYTES = Number(process.env["VAULT_GUEST_BYTES"] ?? 48 * MIB);
 const PART_BYTES = 16 * MIB;
 const PARTS = BYTES / PART_BYTES;
 const GROWTH_MAX = 150 * MIB;
+/** Four threads, each with the memory of a piece. */
+const BACKUP_GROWTH_MAX = 250 * MIB;
 const MEASURE_EVERY_MS = 50;
 const TIMEOUT_MS = 60_000 + BYTES / 5_000;
 
@@ -66,7 +68,7 @@ function readMemory(): number {
 }
 
 // Fails if the memory of the service grows too much meanwhile.
-async function measure<T>(what: string, work: () => Promise<T>): Promise<T> {
+async function measure<T>(what: string, growthMax: number, work: () => Promise<T>): Promise<T> {
   const before = readMemory();
   const begun = performance.now();
   let most = before;
@@ -79,32 +81,22 @@ async function measure<T>(what: string, work: () => Promise<T>): Promise<T> {
     const seconds = (performance.now() - begun) / 1_000;
     const figures = `${(growth / 1e6).toFixed(0)} MB more, ${(BYTES / 1e6 / seconds).toFixed(0)} MB/s`;
     console.log(`${what}: ${figures}`);
-    assert.ok(growth < GROWTH_MAX, `${what}: ${figures}`);
+    assert.ok(growth < growthMax, `${what}: ${figures}`);
   }
 }
 
 const skip = process.platform !== "linux" && "memory is read from /proc";
 
 test(
-  "a large object is backed up, and goes through two guests, in constant memory",
+  "a large object goes through two guests, and is backed up, in constant memory",
   { skip },
   async () => {
     const { s3 } = serving;
     await upload("in");
-    const job = await measure("backup", async () => {
-      const body = { repository: { path: "large" } };
-      const { job_id: id } = await readJson<{ job_id: string }>(
-        callJson(serving, "POST", "/admin/backup", body),
-        202,
-      );
-      return waitForJob(serving, id, TIMEOUT_MS);
-    });
-    assert.equal(job.state, "completed", job.reason ?? "");
-    assert.ok(job.totals.bytes >= BYTES);
     // The first run starts the threads, whose memory stays.
     await s3.must("PUT", "/large/small", { body: "x" });
     await s3.must("POST", "/large/small?transform&module=one,two&target-key=small-out");
-    await measure("two guests", () =>
+    await measure("two guests", GROWTH_MAX, () =>
       s3.must("POST", "/large/in?transform&module=one,two&target-key=out"),
     );
     for (let number = 1; number <= PARTS; number += Math.max(1, Math.floor(PARTS / 16))) {
@@ -115,5 +107,15 @@ test(
     }
     const head = await s3.must("HEAD", "/large/out");
     assert.equal(Number(head.headers["content-length"]), BYTES);
+    const job = await measure("backup", BACKUP_GROWTH_MAX, async () => {
+      const body = { repository: { path: "large" } };
+      const { job_id: id } = await readJson<{ job_id: string }>(
+        callJson(serving, "POST", "/admin/backup", body),
+        202,
+      );
+      return waitForJob(serving, id, TIMEOUT_MS);
+    });
+    assert.equal(job.state, "completed", job.reason ?? "");
+    assert.ok(job.totals.bytes >= BYTES);
   },
 );
