@@ -108,6 +108,7 @@ export const longForms: readonly TestPlan[] = [
     PLATFORM_GUEST_CHANGES: "1000",
   }),
   longForm("services/vault/test/serving/vectors.test.ts", { VAULT_VECTOR_KILLS: "50" }),
+  longForm("services/vault/test/select/differential.test.ts", { PLATFORM_QUESTIONS: "2000" }),
   longForm("services/vault/test/search/vector-search.test.ts", { VAULT_VECTORS: "20000" }),
   longForm("services/vault/test/search/recall.test.ts", { VAULT_RECALL_VECTORS: "200000" }),
   longForm("packages/kernel/test/backup/repository.test.ts", { REPOSITORY_FLIPS: "60" }),

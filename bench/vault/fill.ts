@@ -40,3 +40,29 @@ export async function fillMillion(dataDir: string): Promise<number> {
   await store.close();
   return (FOLDERS * KEYS_PER_FOLDER) / seconds;
 }
+
+/** Puts objects with vectors into the bucket `vectors`, whose distance is the cosine. */
+export async function fillVectors(
+  dataDir: string,
+  count: number,
+  dimension: number,
+  makeVector: (number: number) => Float32Array,
+): Promise<void> {
+  const store = await openStore({ dataDir });
+  const bucket = "vectors";
+  const owner = { id: "bench", displayName: "bench" };
+  await store.buckets.create({ bucket, owner, region: "us-east-1" });
+  await store.buckets.setSetting(bucket, "vectorIndex", { dimension, metric: "cosine" });
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    while (next < count) {
+      const number = next++;
+      const vector = new Uint8Array(makeVector(number).buffer);
+      const key = String(number);
+      const attributes = { bucket, key, contentLength: 0, owner, vector };
+      await store.objects.beginPut(attributes).commit();
+    }
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+  await store.close();
+}

@@ -21,7 +21,7 @@ const TOOL_OBJECTS = 300;
 const PUTS = 2_000;
 const LARGE_BYTES = 256 * 1024 * 1024;
 /** Objects of the store that is backed up. */
-const STORED_OBJECTS = 64;
+const STORED_OBJECTS = 240;
 const STORED_BYTES = 16 * 1024 * 1024;
 const TRIGGERED = 40;
 const MEGABYTE = 1e6;
@@ -149,7 +149,7 @@ function listEntrants(store: BenchStore, stopped: BenchStore): Entrant[] {
     make(PUT_TRIGGERED, true, (round) => putMany(stopped, "triggered", round)),
     make("PUT 4 KiB, while the trigger's modules run", true, async (round) => {
       const figures = await putMany(store, "triggered", round);
-      // What they leave is not to disturb the next rows.
+      // The runs that are left are not to disturb the next rows.
       await waitForTriggers(store);
       return figures;
     }),
@@ -237,11 +237,15 @@ async function waitForTriggers({ admin }: BenchStore): Promise<void> {
   }
 }
 
-async function backUp({ admin }: BenchStore, round: number): Promise<Record<string, number>> {
+async function backUp(
+  { admin, folder }: BenchStore,
+  round: number,
+): Promise<Record<string, number>> {
   const path = `round-${round}-${Date.now()}`;
   const seconds = await timeJob(admin, "/admin/backup", { repository: { path } });
   const listed = await admin("GET", `/admin/backup/snapshots?path=${path}`);
   const { items } = JSON.parse(listed) as { items: { bytes: number }[] };
+  rmSync(join(folder, "backups", path), { recursive: true });
   return { mbPerS: items[0]!.bytes / MEGABYTE / seconds };
 }
 

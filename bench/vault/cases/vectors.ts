@@ -1,17 +1,16 @@
 // Searches among a million vectors, one at a time over HTTP, beside a plain comparison with each in this process.
 import { join } from "node:path";
-import { openStore } from "../../../services/vault/src/open-store.ts";
 import { Workspace, type BenchCase } from "../../harness/case.ts";
 import type { Row } from "../../harness/report.ts";
 import { runRounds } from "../../harness/rounds.ts";
 import { takeMedian } from "../../harness/statistics.ts";
 import { readTreeUsage } from "../../harness/usage.ts";
 import { type BenchStore, startStore } from "../bench-store.ts";
+import { fillVectors } from "../fill.ts";
 
 const VECTORS = 1_000_000;
 const DIMENSION = 384;
 const K = 10;
-const LANES = 500;
 const QUERIES = 10;
 /** Of the plain comparison, whose time is multiplied: it would need 1.5 GB. */
 const PLAIN_SHARE = 10;
@@ -27,7 +26,7 @@ export const vectors: BenchCase = {
     await using workspace = new Workspace();
     const folder = join(workspace.folder, "store");
     context.say("  filling");
-    await fill(join(folder, "data"));
+    await fillVectors(join(folder, "data"), VECTORS, DIMENSION, makeVector);
     const store = await startStore(context, workspace, folder, {
       PLATFORM_VAULT_VECTOR_MEMORY: String(1_024 * 1_024 * 1_024),
     });
@@ -97,27 +96,6 @@ function makeVector(seed: number): Float32Array {
     vector[at] = (state & NUMBERS_MASK) / NUMBERS_MASK - 0.5;
   }
   return vector;
-}
-
-async function fill(dataDir: string): Promise<void> {
-  const store = await openStore({ dataDir });
-  const owner = { id: "bench", displayName: "bench" };
-  await store.buckets.create({ bucket: "vectors", owner, region: "us-east-1" });
-  const index = { dimension: DIMENSION, metric: "cosine" } as const;
-  await store.buckets.setSetting("vectors", "vectorIndex", index);
-  let next = 0;
-  const lane = async (): Promise<void> => {
-    while (next < VECTORS) {
-      const number = next++;
-      const { buffer } = makeVector(number);
-      const vector = new Uint8Array(buffer);
-      const key = String(number);
-      const attributes = { bucket: "vectors", key, contentLength: 0, owner, vector };
-      await store.objects.beginPut(attributes).commit();
-    }
-  };
-  await Promise.all(Array.from({ length: LANES }, lane));
-  await store.close();
 }
 
 async function search({ send }: BenchStore, question: number): Promise<void> {

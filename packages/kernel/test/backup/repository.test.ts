@@ -7,6 +7,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -182,7 +183,7 @@ for (const [kind, passphrase] of [
     const first = { ...(await rig.back()), files: readAll(rig.data) };
     rig.put("file", randomBytes(2_000));
     const last = { ...(await rig.back()), files: readAll(rig.data) };
-    // What is restored is never anything else than what was backed up.
+    // Never restores anything else than what was backed up.
     const restore = async (snapshot: typeof first): Promise<boolean> => {
       const restored = await rig.restore(snapshot).catch(refuse);
       if (restored !== undefined) assert.deepEqual(restored, snapshot.files);
@@ -193,6 +194,8 @@ for (const [kind, passphrase] of [
       return (await checkRepository(repository, {})).problems;
     };
     assert.deepEqual(await check(), []);
+    const encryptedBytes = 24 + 16;
+    const sizeOfFile = 2_000 + (passphrase === undefined ? 0 : encryptedBytes);
     for (const path of rig.list()) {
       const bytes = readFileSync(path);
       for (const at of choosePlaces(bytes.length)) {
@@ -212,6 +215,17 @@ for (const [kind, passphrase] of [
       rmSync(`${path}.cut`);
       writeFileSync(path, bytes);
     }
+    // Two objects of the same size change places.
+    const [one, other] = rig.list().filter((path) => statSync(path).size === sizeOfFile);
+    const swap = (): void => {
+      renameSync(one!, `${one}.x`);
+      renameSync(other!, one!);
+      renameSync(`${one}.x`, other!);
+    };
+    swap();
+    assert.equal((await check()).length, 2);
+    assert.deepEqual([await restore(first), await restore(last)], [false, false]);
+    swap();
     assert.deepEqual(await check(), []);
   });
 }

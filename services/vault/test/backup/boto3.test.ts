@@ -1,7 +1,7 @@
-// Buckets of storage itself, and restored buckets, as boto3 sees them.
+// Buckets of storage itself, and restored buckets, as boto3 and the command line of AWS see them.
 import assert from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -16,6 +16,7 @@ import { back, restore } from "./rig.ts";
 
 const run = promisify(execFile);
 const PYTHON = "/usr/bin/python3";
+const AWS = "/usr/bin/aws";
 const SCRIPT = fileURLToPath(new URL("boto3-exercise.py", import.meta.url));
 const isThere = spawnSync(PYTHON, [SCRIPT, "version"]).status === 0;
 const isRequired = process.env["PLATFORM_TEST_PEERS"] === "required";
@@ -33,20 +34,32 @@ after(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-async function exercise(
-  key: { accessKey: string; secretKey: string },
-  ...words: string[]
-): Promise<string> {
-  const env = {
+interface Caller {
+  readonly accessKey: string;
+  readonly secretKey: string;
+}
+
+function describeCaller({ accessKey, secretKey }: Caller): Record<string, string> {
+  return {
     PATH: "/usr/bin:/bin",
     HOME: root,
-    AWS_ACCESS_KEY_ID: key.accessKey,
-    AWS_SECRET_ACCESS_KEY: key.secretKey,
+    AWS_ACCESS_KEY_ID: accessKey,
+    AWS_SECRET_ACCESS_KEY: secretKey,
     AWS_DEFAULT_REGION: "us-east-1",
     AWS_EC2_METADATA_DISABLED: "true",
   };
+}
+
+async function exercise(caller: Caller, ...words: string[]): Promise<string> {
   const [command = "", ...rest] = words;
-  const { stdout } = await run(PYTHON, [SCRIPT, command, serving.vault.url, ...rest], { env });
+  const args = [SCRIPT, command, serving.vault.url, ...rest];
+  const { stdout } = await run(PYTHON, args, { env: describeCaller(caller) });
+  return stdout;
+}
+
+async function runAws(caller: Caller, ...words: string[]): Promise<string> {
+  const args = ["s3", ...words, "--endpoint-url", serving.vault.url];
+  const { stdout } = await run(AWS, args, { env: describeCaller(caller) });
   return stdout;
 }
 
@@ -57,6 +70,25 @@ test("boto3: root reads modules, and nobody writes them", { skip }, async () => 
   await exercise(vaultRoot, "reserved", "system-modules", "copy");
   await exercise(user, "outside", "system-modules", "copy");
   assert.equal((await serving.s3.must("GET", "/system-modules?versions")).status, 200);
+});
+
+const skipAws = !existsSync(AWS) && !isRequired && "awscli is not installed";
+
+test("aws-cli: root reads modules, and nobody writes them", { skip: skipAws }, async () => {
+  await putModule(serving, "copy", identity);
+  const user = await addReader(serving, "*", ["s3:*"]);
+  const file = join(root, "copy.wasm");
+  assert.match(await runAws(vaultRoot, "ls", "s3://system-modules/"), / copy\n/);
+  await runAws(vaultRoot, "cp", "s3://system-modules/copy", file);
+  assert.ok(readFileSync(file).equals(identity));
+  const denied = /AccessDenied|Forbidden|403/;
+  await Promise.all([
+    assert.rejects(runAws(vaultRoot, "cp", file, "s3://system-modules/other"), denied),
+    assert.rejects(runAws(vaultRoot, "rm", "s3://system-modules/copy"), denied),
+    assert.rejects(runAws(user, "ls", "s3://system-modules/"), denied),
+    assert.rejects(runAws(user, "cp", "s3://system-modules/copy", "-"), denied),
+  ]);
+  assert.match(await runAws(vaultRoot, "ls", "s3://system-modules/"), / copy\n/);
 });
 
 test("boto3: a restored bucket has the same versions", { skip }, async () => {

@@ -69,7 +69,7 @@ test("redact: addresses go, other words stay; AssemblyScript, C and Rust write t
     [large, "[e-mail] ".repeat(500_000)],
     [noise, undefined],
   ] as const) {
-    const outputs = [];
+    const outputs: string[] = [];
     for (const name of modules) outputs.push(await run(name, body));
     assert.equal(outputs[0], wanted ?? outputs[1]);
     assert.ok(outputs.every((output) => output === outputs[0]));

@@ -35,7 +35,7 @@ async function run(body: object): Promise<Job> {
   return waitForJob(serving, await startJob(serving, body), TIMEOUT_MS);
 }
 
-/** What clients see: the keys with the hash of their bytes. */
+/** The keys that clients see, with their contents. */
 async function look(bucket: string): Promise<Map<string, string>> {
   const found = new Map<string, string>();
   const keys = await listKeys(serving.s3, bucket);

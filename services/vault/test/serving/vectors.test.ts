@@ -417,6 +417,7 @@ test("an acknowledged vector survives kills, and a failed PUT leaves none", asyn
   await s3.must("PUT", "/kills?vector-index", { body: '{"dimension":2,"metric":"euclidean"}' });
   const acknowledged = new Set<number>();
   let next = 0;
+  let known = 0;
   for (let round = 0; round < KILL_ROUNDS; round += 1) {
     const writers = Array.from({ length: 4 }, async () => {
       for (;;) {
@@ -436,7 +437,9 @@ test("an acknowledged vector survives kills, and a failed PUT leaves none", asyn
     await Promise.all(writers);
     await vault.start();
     const found = new Set<string>();
-    for (const n of acknowledged) {
+    // All of them after the last kill, before it those of the round.
+    const isLast = round === KILL_ROUNDS - 1;
+    for (const n of isLast ? acknowledged : [...acknowledged].slice(known)) {
       const [nearest] = json(
         (
           await s3.must("POST", "/kills?vector-search", {
@@ -452,5 +455,6 @@ test("an acknowledged vector survives kills, and a failed PUT leaves none", asyn
     const searched = await s3.must("POST", "/kills?vector-search", { body: '{"vector":[0,0]}' });
     assert.equal(json(searched.text)["searched"], objects, "objects and vectors come together");
     assert.ok(found.size <= objects);
+    known = acknowledged.size;
   }
 });

@@ -1,4 +1,4 @@
-// What the writer of a snapshot and the threads that copy pieces say to each other.
+// Messages between the writer of a snapshot and the threads that copy pieces.
 import type { SharedKey } from "../cipher.ts";
 import type { Piece } from "./format.ts";
 
@@ -13,7 +13,7 @@ export interface CopyPlace {
 export interface CopyOrder {
   /** The path of the file in the snapshot. */
   path: string;
-  /** Where the file is, and the bytes of it. */
+  /** The file of the disk, and the place and length of the piece in it. */
   source: string;
   at: number;
   bytes: number;

@@ -28,8 +28,8 @@ interface Thread {
 
 /** Starts threads as orders come, and runs one order in each. */
 export class CopyThreads {
-  /** Orders that can be carried out at once. */
-  readonly places = THREADS_MAX;
+  /** Orders that should be given at once: a thread that ends one finds the next, however busy those who give them are. */
+  readonly places = 2 * THREADS_MAX;
   readonly #place: CopyPlace;
   readonly #threads = new Set<Thread>();
   readonly #queue: Waiting[] = [];

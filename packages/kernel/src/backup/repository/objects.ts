@@ -3,8 +3,6 @@ import type { BackupKey } from "../cipher.ts";
 import { BackupError } from "../error.ts";
 import { collectBytes, type Digest } from "../files.ts";
 import { findDifference } from "../restore.ts";
-import { type CopiedPiece, CopyThreads } from "./copy-threads.ts";
-import type { CopyOrder } from "./copy-messages.ts";
 import {
   digestBytes,
   nameObject,
@@ -16,10 +14,10 @@ import type { RepositoryStorage } from "./storage.ts";
 
 const STEP_BYTES = 1024 * 1024;
 
-/** What objects need of a storage. */
+/** The part of a storage that keeps objects. */
 export interface ObjectFolder extends Pick<
   RepositoryStorage,
-  "place" | "read" | "digest" | "write" | "folder" | "noteWritten"
+  "place" | "read" | "digest" | "write" | "noteWritten"
 > {
   /** True if an object has exactly these bytes, whose hash is its name: comparing takes a tenth of hashing them again. */
   matches?(name: string, bytes: Buffer): Promise<boolean>;
@@ -62,21 +60,10 @@ export class RepositoryObjects {
     return { bytes: bytes.length, sha256, stored: sealed.length, plain };
   }
 
-  /** Threads that store pieces of files; `undefined` if the storage is no folder. The caller closes them. */
-  openThreads(): CopyThreads | undefined {
-    const { folder } = this.#storage;
-    if (folder === undefined) return undefined;
-    return new CopyThreads({ folder, key: this.#key?.share() });
-  }
-
-  /** Stores a piece of a file by a thread, as `put` does. */
-  async copy(threads: CopyThreads, order: CopyOrder): Promise<Piece> {
-    const { piece, isAdded }: CopiedPiece = await threads.copy(order);
-    if (isAdded) {
-      this.#added.set(piece.sha256, piece.stored ?? piece.bytes);
-      this.#storage.noteWritten?.(nameObject(piece.sha256));
-    }
-    return piece;
+  /** Notes that a thread has stored a piece, in its own way as `put` does. */
+  noteAdded({ sha256, bytes, stored = bytes }: Piece): void {
+    this.#added.set(sha256, stored);
+    this.#storage.noteWritten?.(nameObject(sha256));
   }
 
   /** The bytes of a piece of `path`. Rejects with BackupError if they are missing or damaged. */

@@ -4,7 +4,8 @@ import { BackupError } from "../error.ts";
 import type { BackupProgress } from "../files.ts";
 import { BACKUP_FORMAT, findPathProblem, type BackupManifest } from "../manifest.ts";
 import type { Snapshot, SnapshotFile } from "../snapshot.ts";
-import type { CopyThreads } from "./copy-threads.ts";
+import type { CopyOrder } from "./copy-messages.ts";
+import { CopyThreads } from "./copy-threads.ts";
 import {
   type FileEntry,
   makeSnapshotId,
@@ -136,7 +137,7 @@ class SnapshotWriter {
     return { lists: await this.#list.end(), files: this.#files, bytes: this.#bytes };
   }
 
-  // Resolves when the file was read; its last pieces may still be written.
+  // Resolves when the file was read, or can be read later; its last pieces may still be written.
   async #store(file: SnapshotFile): Promise<{ entry: Promise<FileEntry> }> {
     const { path, bytes, stamp, pageBytes } = file;
     const before = await this.#previous.find(path);
@@ -146,8 +147,11 @@ class SnapshotWriter {
     }
     if (pageBytes !== undefined) {
       const metered = { ...file, read: () => this.#meter(file) };
-      const entry = await putPages(this.#repository.objects, metered, pageBytes, before);
-      return { entry: Promise.resolve(entry) };
+      const entry = putPages(this.#repository.objects, metered, pageBytes, before);
+      this.#track(entry, () => undefined);
+      // A file that stays is read while threads copy the next ones.
+      if (file.source === undefined) await entry;
+      return { entry };
     }
     const pieces = await this.#storePieces(file, before);
     const entry = Promise.all(pieces).then((stored) => ({
@@ -163,8 +167,9 @@ class SnapshotWriter {
     this.#bytesRead += file.bytes;
     if (file.source === undefined || this.#bytesRead < THREADS_FROM_BYTES)
       return this.#readPieces(file, before);
-    this.#threads ??= this.#repository.objects.openThreads();
-    if (this.#threads === undefined) return this.#readPieces(file, before);
+    const { storage, key } = this.#repository;
+    if (storage.folder === undefined) return this.#readPieces(file, before);
+    this.#threads ??= new CopyThreads({ folder: storage.folder, key: key?.share() });
     return this.#copyPieces(this.#threads, file, file.source, before);
   }
 
@@ -183,7 +188,7 @@ class SnapshotWriter {
       const same = known[pieces.length];
       const length = Math.min(same?.bytes ?? PIECE_BYTES_MAX, bytes - at);
       const order = { path, source, at, bytes: length, known: same };
-      const piece = this.#repository.objects.copy(threads, order);
+      const piece = this.#copy(threads, order);
       this.#track(piece, () => this.#count(length));
       pieces.push(piece);
       at += length;
@@ -191,7 +196,13 @@ class SnapshotWriter {
     return pieces;
   }
 
-  #track(piece: Promise<Piece>, end: () => void): void {
+  async #copy(threads: CopyThreads, order: CopyOrder): Promise<Piece> {
+    const { piece, isAdded } = await threads.copy(order);
+    if (isAdded) this.#repository.objects.noteAdded(piece);
+    return piece;
+  }
+
+  #track(piece: Promise<unknown>, end: () => void): void {
     const ended: Promise<unknown> = piece
       .catch((error: unknown) => (this.#fault ??= error))
       .then(() => {
