@@ -60,7 +60,7 @@ export class RepositoryObjects {
     return { bytes: bytes.length, sha256, stored: sealed.length, plain };
   }
 
-  /** Notes that a thread has stored a piece, in its own way as `put` does. */
+  /** Notes that a thread has stored a piece as `put` does. */
   noteAdded({ sha256, bytes, stored = bytes }: Piece): void {
     this.#added.set(sha256, stored);
     this.#storage.noteWritten?.(nameObject(sha256));
