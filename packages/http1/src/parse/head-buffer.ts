@@ -2,6 +2,8 @@
 
 const FIRST_BYTES = 1024;
 const KEPT_BYTES = 4096;
+/** Texts of up to so many bytes are written faster one by one than by a call of the buffer. */
+const SHORT_BYTES_MAX = 48;
 const NO_BYTES = Buffer.alloc(0);
 
 /** Doubles its size up to a maximum, so that a head that arrives byte by byte takes linear time. */
@@ -18,15 +20,28 @@ export class HeadBuffer {
   append(source: Buffer, start: number, end: number): number {
     const taken = Math.min(end - start, this.bytesMax - this.length);
     const needed = this.length + taken;
-    if (needed > this.bytes.length) {
-      const size = Math.min(this.bytesMax, Math.max(FIRST_BYTES, this.bytes.length * 2, needed));
-      const grown = Buffer.allocUnsafeSlow(size);
-      this.bytes.copy(grown, 0, 0, this.length);
-      this.bytes = grown;
-    }
+    this.makeRoom(needed);
     source.copy(this.bytes, this.length, start, start + taken);
     this.length = needed;
     return taken;
+  }
+
+  /** Appends latin1 text, for which the maximum has room. */
+  appendText(text: string): void {
+    const from = this.length;
+    this.length = from + text.length;
+    this.makeRoom(this.length);
+    const { bytes } = this;
+    if (text.length > SHORT_BYTES_MAX) bytes.write(text, from, "latin1");
+    else for (let at = 0; at < text.length; at++) bytes[from + at] = text.charCodeAt(at);
+  }
+
+  private makeRoom(needed: number): void {
+    if (needed <= this.bytes.length) return;
+    const size = Math.min(this.bytesMax, Math.max(FIRST_BYTES, this.bytes.length * 2, needed));
+    const grown = Buffer.allocUnsafeSlow(size);
+    this.bytes.copy(grown, 0, 0, this.bytes.length);
+    this.bytes = grown;
   }
 
   /** Empties the buffer; releases a large one to keep idle connections small. */

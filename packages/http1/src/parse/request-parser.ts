@@ -27,8 +27,7 @@ const METHOD_BYTES_MAX = 32;
 const TARGET_BYTES_MAX = 16_384;
 const EMPTY_LINES_MAX = 2;
 const VERSION_BYTES = 8;
-/** The CRLF after the last line. */
-const END_BYTES = 2;
+const CRLF = "\r\n";
 const VERSION_TEXT = Buffer.from("HTTP/1.");
 
 /** Limits of a request parser. */
@@ -117,23 +116,22 @@ export class RequestParser extends ParsedRequest {
   }
 
   /**
-   * Adds lines, each with its CRLF, to a complete head, which moves to a buffer of its own. False if they cannot just be added: one
-   * is malformed, or has a name that the rules of heads know, or the head is too large. The view is not usable then until
-   * `reset`.
+   * Adds lines, each with its CRLF, to a complete head, which is kept from now on. False if they cannot just be added: one is
+   * malformed, or has a name that the rules of heads know, or the head is too large. The view is not usable then until `reset`.
    */
   append(lines: string): boolean {
-    const { bytes, headStart, headEnd, fields } = this;
-    const from = headEnd - headStart - END_BYTES;
-    const end = from + lines.length + END_BYTES;
-    if (end > this.headBytesMax) return false;
-    const grown = Buffer.allocUnsafe(end);
-    bytes.copy(grown, 0, headStart, headStart + from);
-    grown.latin1Write(lines, from);
-    grown[end - 2] = CR;
-    grown[end - 1] = LF;
+    const { held, fields } = this;
+    if (held.length === 0) this.hold(this.bytes, this.headEnd);
+    const from = this.headEnd - CRLF.length;
+    // What has arrived with the end of the head was read elsewhere.
+    held.length = from;
+    if (from + lines.length + CRLF.length > this.headBytesMax) return false;
+    held.appendText(lines);
+    held.appendText(CRLF);
+    const end = held.length;
+    if (held.bytes !== this.bytes) this.rebase(held.bytes, 0);
     const before = fields.count;
-    this.rebase(grown, -headStart);
-    if (fields.execute(grown, from, end) !== Parse.Complete || fields.at !== end) return false;
+    if (fields.execute(held.bytes, from, end) !== Parse.Complete || fields.at !== end) return false;
     this.headEnd = end;
     for (let index = before; index < fields.count; index++) {
       if (fields.knownAt(index) !== Known.Other) return false;

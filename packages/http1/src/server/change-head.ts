@@ -41,8 +41,7 @@ export function appendToHead(
   const { headStart, methodEnd, targetStart, targetEnd } = head;
   // A line break would be one more field.
   if (head.append(lines) && head.fields.count === count) return;
-  const old = kept.bytes.toString("latin1", kept.start, kept.end - 2);
-  readChanged(head, Buffer.from(`${old}${lines}\r\n`, "latin1"), kept, {
+  readChanged(head, Buffer.from(`${copyLines(kept)}${lines}\r\n`, "latin1"), kept, {
     count,
     methodLength: methodEnd - headStart,
     targetLength: targetEnd - targetStart,
@@ -68,6 +67,11 @@ function keep(head: RequestParser) {
   };
 }
 
+/** The lines of a kept head without its end, in place of which others may have been written. */
+function copyLines({ bytes, start, end }: Kept): string {
+  return bytes.toString("latin1", start, end - 2);
+}
+
 /** Reads a changed head. Throws HeadChangeError, with the head as it was, if it cannot stand for it. */
 function readChanged(
   head: RequestParser,
@@ -79,7 +83,7 @@ function readChanged(
   // The connection may have been told to close since.
   head.keepAlive = kept.keepAlive;
   if (refusal === undefined) return;
-  read(head, Buffer.from(kept.bytes.subarray(kept.start, kept.end)));
+  read(head, Buffer.from(`${copyLines(kept)}\r\n`, "latin1"));
   head.keepAlive = kept.keepAlive;
   throw new HeadChangeError(refusal);
 

@@ -122,6 +122,28 @@ test("fields that are added are what later readers and the upstream see, also th
   assert.match(gateway.seen.slice(1).join(""), /X-Two: 2.*\r\n\r\nhello$/s);
 });
 
+test("fields are added to a head that arrives in pieces, with what belongs to its content", async () => {
+  for (const bad of [false, true]) {
+    const gateway = await startGateway((exchange, forward) => {
+      exchange.appendFields([["X-Two", "2".repeat(60)]]);
+      if (bad)
+        assert.throws(() => exchange.appendFields([["X A", "1"]]), { code: "space_before_colon" });
+      exchange.appendFields([["X-Three", "3"]]);
+      forward();
+    });
+    const client = await openRaw(gateway.port);
+    const whole = post("Content-Length: 5\r\n", "hello");
+    client.socket.write(whole.slice(0, 25));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    client.socket.write(whole.slice(25));
+    await client.untilClosed();
+    client.socket.destroy();
+    const own = "POST /a?b HTTP/1.1\r\nHost: a\r\nX-One: 1\r\n";
+    const added = `X-Two: ${"2".repeat(60)}\r\nX-Three: 3\r\n`;
+    assert.equal(gateway.seen.join(""), `${own}${added}Content-Length: 5\r\n\r\nhello`);
+  }
+});
+
 test("a client that nominates a name cannot take away a field that is added", async () => {
   const gateway = await startGateway((exchange, forward) => {
     exchange.appendFields([["X-Two", "2"]]);
