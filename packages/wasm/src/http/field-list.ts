@@ -79,8 +79,9 @@ export class FieldList {
     const key = toKey(name);
     this.#isChanged = true;
     if (this.#late !== undefined) {
-      const others = this.#edits.filter((edit) => toKey(edit.name) !== key);
-      this.#edits = [...others, { name, value, replaces: true }];
+      if (this.#edits.length > 0)
+        this.#edits = this.#edits.filter((edit) => toKey(edit.name) !== key);
+      this.#edits.push({ name, value, replaces: true });
       return;
     }
     const entries = this.#entries;

@@ -148,6 +148,11 @@ export class GuestInstances {
     return this.#wait();
   }
 
+  /** An instance that serves no request, which must be released; undefined if there is none now. */
+  takeIdle(): HttpGuest | undefined {
+    return this.#idle.pop();
+  }
+
   /** Takes an instance back, or drops it if it cannot serve another request. */
   release(guest: HttpGuest): void {
     guest.endRequest();
@@ -211,7 +216,9 @@ export class GuestInstances {
 
   #account(guest: HttpGuest): void {
     const { memoryBytes } = guest;
-    this.#options.budget.add(memoryBytes - this.#bytes.get(guest)!);
+    const before = this.#bytes.get(guest)!;
+    if (memoryBytes === before) return;
+    this.#options.budget.add(memoryBytes - before);
     this.#bytes.set(guest, memoryBytes);
   }
 

@@ -28,12 +28,14 @@ class OpenedFields implements LateFields {
   readonly count: number;
   /** The fields that guests see and change. */
   readonly seen = new FieldList(this);
-  readonly #read: () => SplitFields;
+  readonly #exchange: GateExchange;
+  readonly #hidden: ReadonlySet<string>;
   #split: SplitFields | undefined;
 
-  constructor(count: number, read: () => SplitFields) {
-    this.count = count;
-    this.#read = read;
+  constructor(exchange: GateExchange, hidden: ReadonlySet<string>) {
+    this.count = exchange.head.fields.count;
+    this.#exchange = exchange;
+    this.#hidden = hidden;
   }
 
   get hidden(): readonly Field[] {
@@ -45,7 +47,7 @@ class OpenedFields implements LateFields {
   }
 
   #open(): SplitFields {
-    return (this.#split ??= this.#read());
+    return (this.#split ??= splitFields(this.#exchange, this.#hidden));
   }
 }
 
@@ -65,23 +67,7 @@ export class RequestFields {
 
   /** The fields of a request. */
   open(exchange: GateExchange): OpenedFields {
-    return new OpenedFields(exchange.head.fields.count, () => this.#split(exchange));
-  }
-
-  /** Splits the fields of a request. Those that identify the user are the gateway's own. */
-  #split(exchange: GateExchange): SplitFields {
-    const { fields } = exchange.head;
-    const { holdsOperatorToken } = exchange.userData;
-    const seen: Field[] = [];
-    const hidden: Field[] = [];
-    for (let index = 0; index < fields.count; index++) {
-      const name = fields.name(index);
-      const key = spell(name);
-      const isHidden = this.#hidden.has(key) || (holdsOperatorToken && key === "authorization");
-      (isHidden ? hidden : seen).push([name, fields.value(index)]);
-    }
-    for (const field of listIdentity(exchange)) seen.push(field);
-    return { seen, hidden };
+    return new OpenedFields(exchange, this.#hidden);
   }
 
   /**
@@ -120,6 +106,22 @@ export class RequestFields {
 function dropOwn(value: string, seen: FieldList): string {
   const options = value.split(",").filter((option) => !seen.isOwn(option.trim().toLowerCase()));
   return options.join(",").trim();
+}
+
+/** Splits the fields of a request. Those that identify the user are the gateway's own. */
+function splitFields(exchange: GateExchange, hiddenNames: ReadonlySet<string>): SplitFields {
+  const { fields } = exchange.head;
+  const { holdsOperatorToken } = exchange.userData;
+  const seen: Field[] = [];
+  const hidden: Field[] = [];
+  for (let index = 0; index < fields.count; index++) {
+    const name = fields.name(index);
+    const key = spell(name);
+    const isHidden = hiddenNames.has(key) || (holdsOperatorToken && key === "authorization");
+    (isHidden ? hidden : seen).push([name, fields.value(index)]);
+  }
+  for (const field of listIdentity(exchange)) seen.push(field);
+  return { seen, hidden };
 }
 
 function hasField({ fields }: GateExchange["head"], name: string): boolean {

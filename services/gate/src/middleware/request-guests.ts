@@ -123,11 +123,21 @@ export class RequestGuests implements ExchangeGuests {
       this.#awaitsResponse = response !== undefined;
       return true;
     }
+    const idle = this.#takeIdle(request);
+    if (idle !== undefined) return this.#handleRequest(idle);
     return this.#withInstance<boolean>(
       request,
       (held) => this.#handleRequest(held),
       (fault) => this.#refuse(request, fault),
     );
+  }
+
+  /** What most requests find: an instance that waits for one. */
+  #takeIdle(binding: GuestBinding): Held | undefined {
+    const runtime = binding.find();
+    if (runtime === undefined || runtime.breaker.isOpen) return undefined;
+    const guest = runtime.instances.takeIdle();
+    return guest && this.#hold(runtime, guest);
   }
 
   filterResponse(draft: ResponseDraft): readonly ContentFilter[] {
@@ -233,12 +243,22 @@ export class RequestGuests implements ExchangeGuests {
   }
 
   #handleRequest(held: Held): boolean | Promise<boolean> {
-    const verdict = this.#call(held, (guest) => guest.handleRequest(this.#messages));
-    return settle(
-      verdict,
-      (result) => this.#follow(held, result),
-      (error) => this.#fail(held, error),
-    );
+    const startedMs = this.#beginCall();
+    let verdict: GuestVerdict | Promise<GuestVerdict>;
+    try {
+      verdict = held.guest.handleRequest(this.#messages);
+    } catch (error) {
+      this.#endCall(startedMs);
+      return this.#fail(held, error);
+    }
+    if (verdict instanceof Promise) {
+      return verdict
+        .finally(() => this.#endCall(startedMs))
+        .then((result) => this.#follow(held, result))
+        .catch((error: unknown) => this.#fail(held, error));
+    }
+    this.#endCall(startedMs);
+    return this.#follow(held, verdict);
   }
 
   #follow(held: Held, { next, context }: GuestVerdict): boolean | Promise<boolean> {
@@ -265,8 +285,9 @@ export class RequestGuests implements ExchangeGuests {
     } catch (error) {
       return this.#fail(held, error);
     }
-    for (const [name, value] of this.#messages.takeResponseFields())
-      this.#exchange.userData.responseFields.add(name, value);
+    if (this.#messages.hasResponseFields)
+      for (const [name, value] of this.#messages.takeResponseFields())
+        this.#exchange.userData.responseFields.add(name, value);
     if (request !== response) this.#release();
     return body === undefined ? true : this.#replaceBody(body);
   }
@@ -416,17 +437,23 @@ export class RequestGuests implements ExchangeGuests {
     { guest }: Held,
     work: (guest: HttpGuest) => Result | Promise<Result>,
   ): Outcome<Result> | Promise<Result> {
-    const startedMs = performance.now();
-    this.#isCalling = true;
-    const end = (): void => {
-      this.#isCalling = false;
-      this.#callMs = performance.now() - startedMs;
-      this.#usedMs += this.#callMs;
-    };
+    const startedMs = this.#beginCall();
     const result = attempt(() => work(guest));
-    if ("value" in result && result.value instanceof Promise) return result.value.finally(end);
-    end();
+    if ("value" in result && result.value instanceof Promise)
+      return result.value.finally(() => this.#endCall(startedMs));
+    this.#endCall(startedMs);
     return result as Outcome<Result>;
+  }
+
+  #beginCall(): number {
+    this.#isCalling = true;
+    return performance.now();
+  }
+
+  #endCall(startedMs: number): void {
+    this.#isCalling = false;
+    this.#callMs = performance.now() - startedMs;
+    this.#usedMs += this.#callMs;
   }
 
   // The guest has failed: it is dropped, and the client gets an error.

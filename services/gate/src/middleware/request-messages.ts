@@ -16,7 +16,6 @@ const scan = new PathScan();
 
 /** Messages of one exchange. Fields are read when a guest first asks for them. */
 export class RequestMessages implements GuestMessages {
-  readonly protocolVersion: string;
   readonly requestBodyBytesMax: number;
   readonly responseBodyBytesMax = RESPONSE_BYTES_MAX;
   status = 200;
@@ -38,7 +37,6 @@ export class RequestMessages implements GuestMessages {
     this.#exchange = exchange;
     this.#fields = fields;
     this.#readBody = readBody;
-    this.protocolVersion = `HTTP/1.${exchange.head.minor}`;
     this.requestBodyBytesMax = spec.bodyBytesMax;
   }
 
@@ -56,6 +54,10 @@ export class RequestMessages implements GuestMessages {
 
   set uri(uri: string) {
     this.#uri = uri;
+  }
+
+  get protocolVersion(): string {
+    return `HTTP/1.${this.#exchange.head.minor}`;
   }
 
   get sourceAddress(): string {
@@ -81,7 +83,12 @@ export class RequestMessages implements GuestMessages {
     return this.#responseBody;
   }
 
-  /** Fields that the guest has set for the response before there is one. */
+  /** The guest has set fields for the response before there is one. */
+  get hasResponseFields(): boolean {
+    return this.#responseFields !== undefined;
+  }
+
+  /** The fields that it has set for the response. */
   takeResponseFields(): [name: string, value: string][] {
     const set = this.#responseFields?.list() ?? [];
     this.#responseFields = undefined;
