@@ -76,6 +76,9 @@ test("a signed push is merged and used; a bad commit is neither", { skip }, asyn
   writeFileSync(hook, `#!/bin/sh\ntouch ${join(folder, "hooked")}\n`, { mode: 0o755 });
 
   assert.equal((await call(gate.url, body)).json.status, "unchanged");
+  // Its modules are other repositories, of which the gateway reads nothing.
+  const bare = git(author, "remote", "get-url", "origin").trim();
+  git(author, "-c", "protocol.file.allow=always", "submodule", "add", bare, "module");
   push({ routes: [route("/first"), route("/second")] });
   for (const headers of [
     { "X-Hub-Signature-256": "sha256=00" },
@@ -91,6 +94,7 @@ test("a signed push is merged and used; a bad commit is neither", { skip }, asyn
   assert.deepEqual([done.status, done.json.status], [200, "reloaded"], JSON.stringify(done.json));
   assert.deepEqual(await listPrefixes(gate.url), ["/first", "/second"]);
   assert.equal(existsSync(join(folder, "hooked")), false);
+  assert.equal(existsSync(join(folder, "module", "gate.json")), false);
 
   const head = git(folder, "rev-parse", "HEAD");
   push({ routes: [{ prefix: "no-slash", target: "http://t" }] });

@@ -53,6 +53,7 @@ test("a new document reaches all workers, one that is not valid changes nothing"
 
   const faults: [document: object | string, says: RegExp][] = [
     ['{"routes": [', /s3:\/\/configuration\/config\.json:1:13: /],
+    [`{"index_file": "${"x".repeat(17 * 1_048_576)}"}`, /has 17\d+ bytes, more than 16777216/],
     [{ routes: [{ prefix: "x" }] }, /config\.json:1:22: routes\[0\]\.prefix: /],
   ];
   for (const [document, says] of faults) {
@@ -65,11 +66,14 @@ test("a new document reaches all workers, one that is not valid changes nothing"
   assert.match(sources, /"kind":"bucket","address":"s3:\/\/configuration\/config\.json"/);
   assert.match(sources, /"error":"[^"]*routes\[0\]\.prefix/);
 
-  await put({ routes: [route("/third")] });
+  // The listener is that of the start.
+  await put({ routes: [route("/third")], addr: "0.0.0.0:0" });
   await waitFor(
     async () => (await listPrefixes(gate.url)).includes("/third"),
     "the end of the fault",
   );
+  const restart = await gate.waitForLine(({ msg }) => msg.endsWith("require a restart"));
+  assert.deepEqual(restart["keys"], ["addr"]);
   gate.signal("SIGTERM");
   await gate.ended;
   await vault.kill();
