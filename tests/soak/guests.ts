@@ -3,9 +3,8 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { assemble, type GuestText, writeGuest } from "@platform/testing/guests";
 import { Pool } from "undici";
-import { sampleProcess } from "../../services/gate/test/soak/resources.ts";
 import { Stage, type StagedGateway } from "../stage/stage.ts";
-import { type Holdings, readSettledHoldings } from "./mixed-load.ts";
+import { type Holdings, readRssMib, readSettledHoldings } from "./mixed-load.ts";
 
 const GOOD_CLIENTS = 4;
 const PAUSE_MS = 2;
@@ -72,10 +71,7 @@ export async function soakGuests(
   await pass(gateway, bad, Math.min(20, seconds / 3));
   const before = await readSettledHoldings(gateway);
   const rss: number[] = [];
-  const sampler = setInterval(
-    () => rss.push(sampleProcess(gateway.process.pid!).rssMib),
-    RSS_EVERY_MS,
-  );
+  const sampler = setInterval(() => rss.push(readRssMib(gateway.process.pid)), RSS_EVERY_MS);
   const rounds = Math.max(1, Math.floor(seconds / ROUND_SECONDS));
   const alone: number[] = [];
   const beside: number[] = [];

@@ -110,6 +110,12 @@ async function runMixture(
   return { requests: requests.completed, streams: streamed.completed, ...tallies };
 }
 
+/** The memory of a process in MiB. */
+export function readRssMib(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) / 1024;
+}
+
 // A client that disconnects: in the head, in the body, before the response, in the response.
 async function vanish(port: number, kind: number): Promise<void> {
   const socket = connect(port, "127.0.0.1");
@@ -139,11 +145,9 @@ export async function readSettledHoldings(gateway: StagedGateway): Promise<Holdi
   }
   const response = await fetch(`${gateway.url}/metrics`, { headers: { connection: "close" } });
   const heap = /^nodejs_heap_size_used_bytes(?:\{.*?\})? (\S+)$/m.exec(await response.text())?.[1];
-  const status = readFileSync(`/proc/${gateway.process.pid}/status`, "utf8");
-  const rssKib = Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0);
   return {
     openFiles,
-    rssMib: Math.round(rssKib / 1024),
+    rssMib: Math.round(readRssMib(gateway.process.pid)),
     heapMib: Math.round(Number(heap ?? Number.NaN) / MIB),
   };
 }

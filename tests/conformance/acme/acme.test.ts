@@ -68,7 +68,7 @@ interface Shared {
   /** Names that the judge of unknown names was asked for. */
   asked: string[];
   more: object;
-  /** What a gateway without an external account said. */
+  /** The reason that a gateway without an external account gave. */
   refusal: string;
 }
 

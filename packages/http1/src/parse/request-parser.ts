@@ -123,7 +123,7 @@ export class RequestParser extends ParsedRequest {
     const { held, fields } = this;
     if (held.length === 0) this.hold(this.bytes, this.headEnd);
     const from = this.headEnd - CRLF.length;
-    // What has arrived with the end of the head was read elsewhere.
+    // Bytes that have arrived with the end of the head are read elsewhere.
     held.length = from;
     if (from + lines.length + CRLF.length > this.headBytesMax) return false;
     held.appendText(lines);

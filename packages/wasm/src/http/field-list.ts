@@ -46,7 +46,7 @@ export class FieldList {
     return size < LATE_MAX ? size : this.#open().length;
   }
 
-  /** What was set and added, if no field has been read; otherwise undefined. */
+  /** Fields that were set and added, if none has been read; otherwise undefined. */
   get edits(): readonly FieldEdit[] | undefined {
     return this.#late === undefined ? undefined : this.#edits;
   }

@@ -132,7 +132,7 @@ export class RequestGuests implements ExchangeGuests {
     );
   }
 
-  /** What most requests find: an instance that waits for one. */
+  /** An instance that waits for a request, as most requests find one. */
   #takeIdle(binding: GuestBinding): Held | undefined {
     const runtime = binding.find();
     if (runtime === undefined || runtime.breaker.isOpen) return undefined;

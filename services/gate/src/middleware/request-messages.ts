@@ -138,7 +138,7 @@ export class RequestMessages implements GuestMessages {
     } catch (error) {
       throw toInvalid(error);
     }
-    // Whoever reads them next finds those that were added.
+    // Read again, they contain those that were added.
     this.#opened = undefined;
     return true;
   }

@@ -17,7 +17,7 @@ const NAME = "one.test";
 /** Longer than an answer of this machine takes, and shorter than a client waits. */
 const GIVEN_UP_MS = 1_500;
 
-/** What a directory does instead of the right answer, by path; true if it has answered. */
+/** Does something else than a right answer, by path; true if it has. */
 type Fault = (path: string, response: ServerResponse, csr: string) => boolean;
 
 /** An authority that signs requests. */

@@ -147,10 +147,10 @@ test("a client cannot take away a field of a guest by naming it in Connection", 
   }
 });
 
-test("a guest reads the field of the request that it has set, when the response is there", async (context) => {
+test("a guest reads the field that it has added to the request once the response is there", async (context) => {
   const both = guest("both", {
     data,
-    request: `${setField(0)} ${next}`,
+    request: `${setField(0).replace("$set_", "$add_")} ${next}`,
     response: `(if (i64.ne
         (call $get_header_values (i32.const 0) (i32.const 0) (i32.const 7) (i32.const 1024) (i32.const 99))
         (i64.const 0x100000004)) (then unreachable)) ${setField(1)}`,

@@ -30,7 +30,7 @@ const UNSENT: ReadonlySet<string> = new Set([
 
 const PAUSE_MS = 30;
 
-/** What became of the requests of one route. */
+/** Outcomes of the requests of one route. */
 export class RouteCounts {
   readonly outcomes: Record<string, number> = {};
   /** Prompts of answers that arrived as a whole. */
