@@ -3,7 +3,7 @@ import { type GuardRule, textRule } from "./guard-rule.ts";
 
 /** A program that reads the text. */
 const MACHINE =
-  "(?:ais?|llms?|(?:large )?language models?|(?:ai|llm|virtual|automated)[ -]?(?:based |powered )?(?:assistants?|agents?|models?|systems?|tools?|readers?|reviewers?)|chatbots?|gpts?|summari[sz]ers?)";
+  "(?:ais?|llms?|(?:large )?language models?|(?:ai|llm|virtual|automated)[ -]?(?:based |powered )?(?:assistants?|agents?|models?|systems?|tools?|readers?|(?:code |peer )?reviewers?|crawlers?|bots?)|chatbots?|gpts?|summari[sz]ers?)";
 /** Words that may mean a person, too. */
 const SOMEBODY = "(?:assistants?|agents?|models?|bots?)";
 /** Work that such a program is given. */
@@ -54,6 +54,45 @@ export const ADDRESS_RULES: readonly GuardRule[] = [
   textRule("attention", `\\battention:?,? (?:all |any )?(?:${MACHINE}|${SOMEBODY})\\b`, 0.7),
   textRule("dear ", `\\b(?:dear|hey|hello|hi) ${MACHINE}\\b`, 0.6),
   textRule("<!--", `<!--(?s:.{0,400})\\b(?:${MACHINE}|${SOMEBODY})\\b`, 0.6),
+  textRule(
+    " by ",
+    `\\bif this (?:page|document|text|email|mail|file|message|content|ticket|issue)? ?(?:is|was) (?:being )?(?:read|processed|summari[sz]ed|handled|parsed|analy[sz]ed) by (?:an? |any |some )?(?:${MACHINE}|${SOMEBODY}|automated systems?)\\b`,
+    0.7,
+  ),
+  textRule(
+    "this",
+    `\\b(?:when|whenever|once|if) (?:an? |any |the )?(?:${MACHINE}|${SOMEBODY}) (?:is working on|works on|${WORK}) this\\b`,
+    0.65,
+  ),
+  textRule(
+    "to ",
+    `\\bto (?:any|all|every|each|the) ${MACHINE} (?:handling|that handles|working on|indexing|${WORK}) this\\b`,
+    0.7,
+  ),
+  textRule(
+    "for ",
+    `\\b(?:intended|meant|written|embedded|only) for (?:any |all |the )?${MACHINE}\\b`,
+    0.65,
+  ),
+  textRule(
+    "embedded",
+    `\\bembedded (?:for|in this \\w+ for) (?:any |all |the )?${SOMEBODY}\\b`,
+    0.7,
+  ),
+  textRule("to the", `\\b${KINDS} from ${rest(40)}\\bto the ${MACHINE}\\b`, 0.65),
+  textRule(
+    "this",
+    `\\b(?:any|every|each) ${MACHINE} (?:that|which|who) (?:indexes|handles|sees|receives|${WORK}) this\\b`,
+    0.7,
+  ),
+  textRule("[", `\\[(?:the )?(?:${MACHINE}|assistant)[:,]`, 0.7),
+  textRule(
+    "-only",
+    "\\b(?:assistant|ai|model|agent)[ -]only (?:section|part|note|text|instructions?)\\b",
+    0.7,
+  ),
+  textRule("reading this", `\\b(?:bots|agents|assistants) reading this ${rest(20)}[:,]`, 0.6),
+  textRule("ki-", "\\bki-(?:anweisung|hinweis|befehl)(?:en|e)? ?:", 0.7),
   textRule("must", `\\b(?:${MACHINE}|assistants?) must\\b`, 0.6),
   textRule("should", `\\b${MACHINE} should\\b`, 0.5),
   textRule(
@@ -89,6 +128,38 @@ export const ADDRESS_RULES: readonly GuardRule[] = [
 /** Orders to a model. People ask for some of this, too, so that these alone say nothing. */
 export const ORDER_RULES: readonly GuardRule[] = [
   textRule("must", `\\bmust\\b${rest(60)}\\b${ACT}\\b`, 0.5),
+  // An order after an address, as in letters.
+  textRule(
+    ": ",
+    `: (?:please |always |never |do not |don't |stop here and )?(?:${ACT}|approve|escalate|describe|mark|upvote|transfer|cite|list|write|push|skip|issue|tell|answer)\\b`,
+    0.5,
+  ),
+  textRule("always cite", "\\balways (?:cite|recommend|mention|name|link|prefer)\\b", 0.5),
+  textRule("respond to", `\\b(?:respond|reply|answer) to the users? with\\b`, 0.55),
+  textRule(
+    " ",
+    `\\b(?:it|they|you) (?:should|must|shall|have to|has to) (?:say|state|answer|push|describe|write|end|contain|add|list)\\b`,
+    0.5,
+  ),
+  textRule(
+    "have to",
+    `\\b(?:have|has) to (?:describe|say|state|answer|rate|recommend|list|mark)\\b`,
+    0.5,
+  ),
+  textRule(
+    "instructed to",
+    `\\b(?:is|are) (?:hereby )?(?:instructed|authorized|ordered|told) to\\b`,
+    0.5,
+  ),
+  textRule("must", "\\bmust (?:answer|contain|end|begin|approve|push|describe|rate|list)\\b", 0.5),
+  textRule("output the", "\\boutput (?:only )?the (?:word|text|string|phrase)\\b", 0.5),
+  textRule(
+    "flag it",
+    "\\b(?:do not|don't|never) (?:flag|report|question|check|verify) (?:it|this|them)\\b",
+    0.5,
+  ),
+  textRule("without comment", `\\bapprove\\b${rest(40)}\\bwithout comments?\\b`, 0.5),
+  textRule("empfiehl", "\\bempfiehl (?:ausschließlich|nur|immer|stets)\\b", 0.55),
   textRule("required", `\\b(?:is|are) required to\\b${rest(30)}\\b${ACT}\\b`, 0.5),
   textRule(
     "supersede",
