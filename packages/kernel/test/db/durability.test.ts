@@ -1,24 +1,19 @@
 // Durability after a power failure: strace delays syncs of the log, or makes them fail, in a real process.
 import assert from "node:assert/strict";
-import { execFile, spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { findStraceSkip } from "@platform/testing/strace";
 import type { Notes } from "./fixtures/slow-disk.ts";
 
 const FIXTURE = fileURLToPath(new URL("fixtures/slow-disk.ts", import.meta.url));
 const SYNC_MS = 200;
 
-function findStraceSkip(): string | undefined {
-  if (spawnSync("strace", ["-V"], { stdio: "ignore" }).status === 0) return undefined;
-  if (process.env["PLATFORM_TEST_PEERS"] === "required") throw new Error("strace is missing");
-  return "needs the Debian package strace";
-}
-
-describe("SQLite on a slow or failing disk", { skip: findStraceSkip() ?? false }, () => {
+describe("SQLite on a slow or failing disk", { skip: findStraceSkip() }, () => {
   const folder = mkdtempSync(join(tmpdir(), "kernel-durability-"));
   after(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -1,6 +1,4 @@
 // Choices of moments in recorded runs, and the program that records them.
-import { spawnSync } from "node:child_process";
-import type { TestContext } from "node:test";
 import type { Effect } from "./recording.ts";
 
 /** The system calls that are recorded. */
@@ -24,12 +22,4 @@ export function makeRandom(seed: number): () => number {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
     return state / 2 ** 32;
   };
-}
-
-/** Skips a test without strace; true then. */
-export function isStraceMissing(context: TestContext): boolean {
-  if (spawnSync("strace", ["-V"], { stdio: "ignore" }).status === 0) return false;
-  if (process.env["PLATFORM_TEST_PEERS"] === "required") throw new Error("strace is missing");
-  context.skip("needs the Debian package strace");
-  return true;
 }

@@ -5,8 +5,9 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { test, type TestContext } from "node:test";
+import { findStraceSkip } from "@platform/testing/strace";
 import { makeFolder } from "../store/fixture.ts";
-import { CALLS, chooseEnd, findReady, isStraceMissing, makeRandom } from "./crash-run.ts";
+import { CALLS, chooseEnd, findReady, makeRandom } from "./crash-run.ts";
 import { judge, parseHistory, type HistoryLine } from "./history.ts";
 import {
   buildCrashState,
@@ -19,69 +20,82 @@ import { nameDrives, openTestStore, replaceDrive, waitUntilWhole } from "./store
 
 const wanted = process.env["VAULT_CRASH_STATES"];
 
+const skip = findStraceSkip();
 const onOneDrive = Number(wanted ?? 16);
-test(`a power cut at any of ${onOneDrive} moments: acknowledged writes are complete, others are complete or absent`, async (context) => {
-  if (isStraceMissing(context)) return;
-  const folder = makeFolder(context);
-  const effects = record(folder, 1, 7, 120);
-  const random = makeRandom(1);
-  for (let state = 0; state < onOneDrive; state += 1) {
-    const end = chooseEnd(effects, random);
-    const root = join(folder, "state");
-    buildCrashState(effects, end, root, [""], random);
-    const store = await openTestStore(root, 1);
-    const { wrong } = await judge(store, parseHistory(collectSaid(effects, end)), new Map());
-    await store.close();
-    assert.deepEqual(wrong, [], `state ${state}, before effect ${end} of ${effects.length}`);
-  }
-  context.diagnostic(`${effects.length} effects were recorded`);
-});
+test(
+  `a power cut at any of ${onOneDrive} moments: acknowledged writes are complete, others are complete or absent`,
+  { skip },
+  async (context) => {
+    const folder = makeFolder(context);
+    const effects = record(folder, 1, 7, 120);
+    const random = makeRandom(1);
+    for (let state = 0; state < onOneDrive; state += 1) {
+      const end = chooseEnd(effects, random);
+      const root = join(folder, "state");
+      buildCrashState(effects, end, root, [""], random);
+      const store = await openTestStore(root, 1);
+      const { wrong } = await judge(store, parseHistory(collectSaid(effects, end)), new Map());
+      await store.close();
+      assert.deepEqual(wrong, [], `state ${state}, before effect ${end} of ${effects.length}`);
+    }
+    context.diagnostic(`${effects.length} effects were recorded`);
+  },
+);
 
 const onThreeDrives = Number(wanted ?? 4);
-test(`a power cut over three drives at any of ${onThreeDrives} moments, with or without the loss of one: any two have all acknowledged writes, and heal the third`, async (context) => {
-  if (isStraceMissing(context)) return;
-  const folder = makeFolder(context);
-  const effects = record(folder, 3, 7, 40);
-  await cutOverDrives(context, folder, effects, onThreeDrives, new Map());
-});
+test(
+  `a power cut over three drives at any of ${onThreeDrives} moments, with or without the loss of one: any two have all acknowledged writes, and heal the third`,
+  { skip },
+  async (context) => {
+    const folder = makeFolder(context);
+    const effects = record(folder, 3, 7, 40);
+    await cutOverDrives(context, folder, effects, onThreeDrives, new Map());
+  },
+);
 
 const firstStarts = Number(wanted ?? 3);
-test(`a power cut at any of ${firstStarts} moments of the first start: the next one creates the store, or uses it as it is`, async (context) => {
-  if (isStraceMissing(context)) return;
-  const folder = makeFolder(context);
-  const effects = record(folder, 3, 5, 1);
-  const random = makeRandom(1);
-  const root = join(folder, "state");
-  const names = nameDrives(root, 3).map((drive) => basename(drive));
-  for (let state = 0; state < firstStarts; state += 1) {
-    const end = Math.floor(random() * findReady(effects));
-    const what = `state ${state}, before effect ${end} of ${effects.length}`;
-    buildCrashState(effects, end, root, names, random);
-    // A drive without an identity must be empty.
-    for (const drive of nameDrives(root, 3)) {
-      if (!existsSync(join(drive, "drive.json"))) rmSync(drive, { recursive: true });
-      mkdirSync(drive, { recursive: true });
+test(
+  `a power cut at any of ${firstStarts} moments of the first start: the next one creates the store, or uses it as it is`,
+  { skip },
+  async (context) => {
+    const folder = makeFolder(context);
+    const effects = record(folder, 3, 5, 1);
+    const random = makeRandom(1);
+    const root = join(folder, "state");
+    const names = nameDrives(root, 3).map((drive) => basename(drive));
+    for (let state = 0; state < firstStarts; state += 1) {
+      const end = Math.floor(random() * findReady(effects));
+      const what = `state ${state}, before effect ${end} of ${effects.length}`;
+      buildCrashState(effects, end, root, names, random);
+      // A drive without an identity must be empty.
+      for (const drive of nameDrives(root, 3)) {
+        if (!existsSync(join(drive, "drive.json"))) rmSync(drive, { recursive: true });
+        mkdirSync(drive, { recursive: true });
+      }
+      await judgeAndHeal(root, [], new Map(), what, () => undefined);
     }
-    await judgeAndHeal(root, [], new Map(), what, () => undefined);
-  }
-});
+  },
+);
 
 const whileHealing = Number(wanted ?? 3);
-test(`a power cut at any of ${whileHealing} moments while a drive is being filled again: acknowledged writes survive`, async (context) => {
-  if (isStraceMissing(context)) return;
-  const folder = makeFolder(context);
-  const recorded = join(folder, "recorded");
-  prepare(recorded, 3);
-  const first = runWorkload([], recorded, 3, 3, 60);
-  const store = await openTestStore(recorded, 3);
-  const lines = parseHistory(first);
-  const { wrong, state } = await judge(store, lines, new Map());
-  await store.close();
-  assert.deepEqual(wrong, []);
-  replaceDrive(nameDrives(recorded, 3)[1]!);
-  const effects = record(folder, 3, 8, 40);
-  await cutOverDrives(context, folder, effects, whileHealing, state, 1);
-});
+test(
+  `a power cut at any of ${whileHealing} moments while a drive is being filled again: acknowledged writes survive`,
+  { skip },
+  async (context) => {
+    const folder = makeFolder(context);
+    const recorded = join(folder, "recorded");
+    prepare(recorded, 3);
+    const first = runWorkload([], recorded, 3, 3, 60);
+    const store = await openTestStore(recorded, 3);
+    const lines = parseHistory(first);
+    const { wrong, state } = await judge(store, lines, new Map());
+    await store.close();
+    assert.deepEqual(wrong, []);
+    replaceDrive(nameDrives(recorded, 3)[1]!);
+    const effects = record(folder, 3, 8, 40);
+    await cutOverDrives(context, folder, effects, whileHealing, state, 1);
+  },
+);
 
 /** `isLacking` is an incomplete drive: no other one may be lost at the same time. */
 async function cutOverDrives(

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
+import { findStraceSkip } from "@platform/testing/strace";
 import { openStore } from "../../src/open-store.ts";
 import { makeFolder } from "../store/fixture.ts";
 import { FULL, judge, parseHistory } from "./history.ts";
@@ -15,44 +16,38 @@ const WINDOWS = [
   { calls: "rename", first: 4, count: 60_000 },
 ];
 
+const skip = findStraceSkip();
 for (const { calls, first, count } of WINDOWS) {
-  test(`${count} of ${calls} fail with ENOSPC from the ${first}th on: refused, and nothing is damaged`, async (context) => {
-    const missing = findStraceSkip();
-    if (missing !== undefined) {
-      context.skip(missing);
-      return;
-    }
-    const dataDir = makeFolder(context);
-    const workload = join(import.meta.dirname, "workload.ts");
-    const run = spawnSync(
-      "strace",
-      ["-f", "-o", "/dev/null", "-e", `trace=${calls}`, "-e"].concat([
-        `inject=${calls}:error=ENOSPC:when=${first}..${first + count - 1}`,
-        process.execPath,
-        workload,
-        dataDir,
-        "1",
-        "11",
-        "400",
-      ]),
-      { stdio: ["ignore", "pipe", "pipe"], encoding: "utf8", maxBuffer: 2 ** 26 },
-    );
-    assert.equal(run.status, 0, run.stderr.slice(-2_000));
-    const lines = parseHistory(run.stdout);
-    const refused = lines.filter((line) => line.at === "end" && line.code === FULL).length;
-    const store = await openStore({ dataDir, reserveBytes: 0, partBytesMin: 1 });
-    const { wrong } = await judge(store, lines, new Map());
-    const scrubbed = await store.maintenance.scrub();
-    await store.close();
-    assert.deepEqual(wrong, []);
-    assert.deepEqual([scrubbed.damaged, scrubbed.missing], [[], []]);
-    assert.ok(refused > 0, "some write has failed for lack of room");
-    context.diagnostic(`${refused} of ${lines.length} were refused`);
-  });
-}
-
-function findStraceSkip(): string | undefined {
-  if (spawnSync("strace", ["-V"], { stdio: "ignore" }).status === 0) return undefined;
-  if (process.env["PLATFORM_TEST_PEERS"] === "required") throw new Error("strace is missing");
-  return "needs the Debian package strace";
+  test(
+    `${count} of ${calls} fail with ENOSPC from the ${first}th on: refused, and nothing is damaged`,
+    { skip },
+    async (context) => {
+      const dataDir = makeFolder(context);
+      const workload = join(import.meta.dirname, "workload.ts");
+      const run = spawnSync(
+        "strace",
+        ["-f", "-o", "/dev/null", "-e", `trace=${calls}`, "-e"].concat([
+          `inject=${calls}:error=ENOSPC:when=${first}..${first + count - 1}`,
+          process.execPath,
+          workload,
+          dataDir,
+          "1",
+          "11",
+          "400",
+        ]),
+        { stdio: ["ignore", "pipe", "pipe"], encoding: "utf8", maxBuffer: 2 ** 26 },
+      );
+      assert.equal(run.status, 0, run.stderr.slice(-2_000));
+      const lines = parseHistory(run.stdout);
+      const refused = lines.filter((line) => line.at === "end" && line.code === FULL).length;
+      const store = await openStore({ dataDir, reserveBytes: 0, partBytesMin: 1 });
+      const { wrong } = await judge(store, lines, new Map());
+      const scrubbed = await store.maintenance.scrub();
+      await store.close();
+      assert.deepEqual(wrong, []);
+      assert.deepEqual([scrubbed.damaged, scrubbed.missing], [[], []]);
+      assert.ok(refused > 0, "some write has failed for lack of room");
+      context.diagnostic(`${refused} of ${lines.length} were refused`);
+    },
+  );
 }

@@ -6,6 +6,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
+import { findStraceSkip } from "@platform/testing/strace";
 import { LyingS3 } from "@platform/testing/lying-s3";
 import { waitFor } from "@platform/testing/wait";
 import { checkStore } from "../../src/fsck/check-store.ts";
@@ -13,7 +14,7 @@ import { readRecords } from "../../src/fsck/records.ts";
 import { StoreFolders } from "../../src/disk/files.ts";
 import type { Store } from "../../src/object-store.ts";
 import { makeFolder, read } from "../store/fixture.ts";
-import { CALLS, chooseEnd, isStraceMissing, makeRandom } from "./crash-run.ts";
+import { CALLS, chooseEnd, makeRandom } from "./crash-run.ts";
 import {
   buildCrashState,
   collectSaid,
@@ -41,8 +42,8 @@ function record(root: string, trace: string, port: number): Effect[] {
   return parseRecording(readFileSync(trace, "latin1"), root, before);
 }
 
-test(`a power cut at any of ${STATES} moments of moves: acknowledged objects are whole, and no remote key is left over`, async (context) => {
-  if (isStraceMissing(context)) return;
+const title = `a power cut at any of ${STATES} moments of moves: acknowledged objects are whole, and no remote key is left over`;
+test(title, { skip: findStraceSkip() }, async (context) => {
   const folder = makeFolder(context);
   const port = await findPort();
   const effects = record(join(folder, "recorded"), join(folder, "trace"), port);
