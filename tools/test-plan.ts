@@ -136,6 +136,7 @@ export const longForms: readonly TestPlan[] = [
     PLATFORM_GATE_SOAK_SECONDS: "1200",
     PLATFORM_TEST_RUNTIMES: "all",
   }),
+  longForm("services/runtime/test/data/many-rows.test.ts", { PLATFORM_DATA_ROWS: "5000000" }),
   longForm("tests/browser/console/storage-list.test.ts", { PLATFORM_CONSOLE_OBJECTS: "20000" }),
   longForm("tests/soak/soak.test.ts", { PLATFORM_SOAK_SECONDS: "600" }),
 ];

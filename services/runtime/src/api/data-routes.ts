@@ -44,7 +44,7 @@ const tableParams = databaseParams.extend({ table: name });
 /** Problems of operations on data. */
 export const DATA_PROBLEMS = {
   404: "There is no such project, database or table",
-  422: "The database refuses it; `reason` is `invalid`, `forbidden`, `limit`, or `schema` with the file of a `migration`; `position` is the offset of a fault in the statement",
+  422: "The database refuses it; `reason` is `invalid`, `forbidden`, `limit`, or `schema` with the file of a `migration`; `position` is the offset of a fault in the statement, `columns` are those without an index that make a page take too long",
   503: "Too many questions wait, or the database does not answer",
 };
 

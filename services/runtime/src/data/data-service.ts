@@ -31,6 +31,7 @@ import {
 } from "./row-query.ts";
 import { bindParameters, locateFault, readKind, removeLiterals } from "./statement.ts";
 import { describeMigration } from "./new-migration.ts";
+import { explainSlowPage } from "./slow-page.ts";
 import { markParameter, quoteName } from "./dialect.ts";
 
 /** Limits of a question. */
@@ -64,6 +65,8 @@ export interface DataServiceOptions {
   readonly isHidden: IsHidden;
   /** True if the audit log has the values of changes. */
   readonly keepsValues: boolean;
+  /** Time of a question in ms. Default: 5 000. */
+  readonly questionMs?: number;
 }
 
 /** Names a database. */
@@ -116,7 +119,8 @@ export class DataService {
 
   constructor(options: DataServiceOptions) {
     this.#options = options;
-    const shared = { limits: LIMITS, waitingMax: WAITING_MAX, waitMs: WAIT_MS };
+    const limits = { ...LIMITS, timeMs: options.questionMs ?? LIMITS.timeMs };
+    const shared = { limits, waitingMax: WAITING_MAX, waitMs: WAIT_MS };
     this.#reads = new SqlChildren({ ...shared, children: CHILDREN });
     this.#writes = new SqlChildren({ ...shared, children: 1 });
   }
@@ -178,7 +182,9 @@ export class DataService {
     for (const query of queries) {
       const wanted = request.limit + 1 - found.length;
       if (wanted <= 0 || isTruncated) break;
-      const answer = await this.#ask(name, query);
+      const answer = await this.#ask(name, query).catch((error: unknown) => {
+        throw explainSlowPage(error, table, request);
+      });
       isTruncated = answer.isTruncated;
       const rows = answer.rows.slice(0, wanted).map((row) => toRow(table, row));
       found.push(...rows.map((row) => ({ row, isNull: query.isNull })));

@@ -19,6 +19,7 @@ const SQLITE = `
   create table "a ""b"" select 表"("order" integer primary key, "x y" text);
   create table secrets(id integer primary key, word text);
   create view adults as select * from people;
+  create view endless as with recursive n(x) as (select 1 union all select x + 1 from n) select x from n;
   create virtual table search using fts5(text);
   insert into people(id, email, name, score, password_hash, photo)
     with recursive n(x) as (select 1 union all select x + 1 from n where x < 250)
@@ -40,6 +41,7 @@ const POSTGRES = `
   create table loose(word text);
   create table "a ""b"" select 表"("order" int primary key, "x y" text);
   create view adults as select * from people;
+  create view endless as select x from generate_series(1, 1000000000000) x;
   insert into people(id, email, name, score, password_hash, photo)
     select x, 'p' || x || '@example.com', case when x % 3 = 0 then null when x % 5 = 0 then '' else 'name ' || (x % 7) end,
       case when x % 4 = 0 then null else x % 10 / 2.0 end, 'h' || x, '\\x00ff' from generate_series(1, 250) x;
@@ -134,6 +136,20 @@ for (const { database, skip, start } of DIALECTS) {
       }
     }
   });
+
+  test(
+    `${database}: a sort that reads a whole long table is refused by the name of its column`,
+    { skip },
+    async (t) => {
+      const { call } = await startData(t, { ...(await start(t)), questionMs: 1_500 });
+      const { status, body } = await call("GET", `${rowsOf("endless")}?sort=-x`);
+      assert.deepEqual([status, body.limit, body.columns], [422, "time", ["x"]]);
+      assert.match(
+        body.detail,
+        /^No index of endless begins with x: .* add an index by a migration\.$/,
+      );
+    },
+  );
 
   test(
     `${database}: filters find rows without SQL, and hidden columns are in none`,
