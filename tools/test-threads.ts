@@ -1,7 +1,9 @@
-// Loaded before a test file: threads of services in the test's process start in their built form where processes of services
-// do. From its sources, a thread of storage takes 150 ms to start, and storage starts several whenever it is opened.
+// Loaded before a test file: threads and child processes of services in the test's process start in their built form where
+// processes of services do. From its sources, a thread of storage takes 150 ms to start, and storage starts several whenever
+// it is opened; a child that answers questions in SQL has no cache of compiled code, and takes three times as long.
+import childProcess, { type ChildProcess, type ForkOptions } from "node:child_process";
 import { syncBuiltinESMExports } from "node:module";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import threads, { Worker, type WorkerOptions } from "node:worker_threads";
 import { createThreadFinder } from "./built-threads.ts";
 
@@ -16,6 +18,14 @@ threads.Worker = class extends Worker {
     super(findBuilt(file), { execArgv: [], ...options });
   }
 };
+const { fork } = childProcess;
+type Fork = (file: string, args?: readonly string[], options?: ForkOptions) => ChildProcess;
+(childProcess as { fork: Fork }).fork = (file, args, options) =>
+  fork(
+    file.endsWith("-child.ts") ? fileURLToPath(findBuilt(pathToFileURL(file))) : file,
+    args,
+    options,
+  );
 syncBuiltinESMExports();
 // Nor do child processes.
 process.execArgv = process.execArgv.filter((argument) => !argument.startsWith("--import="));

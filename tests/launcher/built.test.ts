@@ -179,11 +179,17 @@ test("a checkout builds at its first start, and uses the build until a source ch
   await first.stop();
   const folder = join(root, "dist/services", readFileSync(current, "utf8").trim());
   const programs = readdirSync(folder).filter((name) => /^[a-z]+\.js$/.test(name));
-  const names = ["auth", "gate", "notify", "pulse", "runtime", "tunnel", "vault"];
+  const names = ["auth", "gate", "notify", "pulse", "runtime", "supervised", "tunnel", "vault"];
   assert.deepEqual(
     programs,
     names.map((name) => `${name}.js`),
   );
+  // The process of projects, whose package is beside it: a change of either is one of the supervisor's sources.
+  assert.ok(existsSync(join(folder, "project/runtime-worker.js")));
+  const sources = readFileSync(join(folder, "runtime.sources.json"), "utf8");
+  for (const path of ["services/runtime/src/watch/worker.ts", "packages/service/src/index.ts"]) {
+    assert.ok(sources.includes(`"${path}"`), path);
+  }
   assert.deepEqual(readdirSync(join(root, "dist/services")).length, 2);
   utimesSync(join(root, "packages/kernel/src/log/index.ts"), 1_000_000_000, 1_000_000_000);
   const { stack, isBuilt } = findStack(root);

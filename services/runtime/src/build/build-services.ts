@@ -17,7 +17,8 @@ import { constants as osConstants, setPriority } from "node:os";
 import { join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { loadBundler, MissingBundlerError } from "./bundler.ts";
-import { writePrograms } from "./programs.ts";
+import { completeSources, SUPERVISOR, writePrograms } from "./programs.ts";
+import { writeProjectProcess } from "./project-process.ts";
 
 const ROOT = fileURLToPath(new URL("../../../..", import.meta.url));
 const BUILDS = join(ROOT, "dist", "services");
@@ -60,7 +61,10 @@ async function build(): Promise<void> {
   const draft = join(BUILDS, `${DRAFT}${process.pid}`);
   rmSync(draft, { recursive: true, force: true });
   try {
-    const programs = await writePrograms({ root: ROOT, folder: draft });
+    const programs = new Map(await writePrograms({ root: ROOT, folder: draft }));
+    const project = await writeProjectProcess({ root: ROOT, folder: draft });
+    const known = programs.get(SUPERVISOR)!;
+    programs.set(SUPERVISOR, [...new Set([...known, ...completeSources(project)])].toSorted());
     const digest = createHash("sha256");
     for (const [name, paths] of programs) {
       const sources = paths.map((path) => describeSource(path, before));

@@ -5,7 +5,7 @@ import { Assets } from "./assets.ts";
 import { loadBundler } from "./bundler.ts";
 import { embedFiles } from "./embed-files.ts";
 import { createPlaces } from "./module-place.ts";
-import { COMPACT, listThreads, OPTIONAL_ADDONS } from "./programs.ts";
+import { COMPACT, listModules, listThreads, OPTIONAL_ADDONS } from "./programs.ts";
 
 /** Options of {@link writeLibrary}. */
 export interface LibraryOptions {
@@ -23,8 +23,8 @@ export interface LibraryOptions {
 export const FACES: readonly string[] = ["index", "testing", "host", "rules"];
 const SCRIPT = /\.[cm]?[jt]s$/;
 
-/** Writes the faces as `FACE.js` and what they share. Errors are those of the bundler. */
-export async function writeLibrary(options: LibraryOptions): Promise<void> {
+/** Writes the faces as `FACE.js` and what they share; resolves to their sources. Errors are those of the bundler. */
+export async function writeLibrary(options: LibraryOptions): Promise<string[]> {
   const { root, folder, place, programs } = options;
   const { rolldown } = await loadBundler();
   const threads = listThreads(root).map(
@@ -47,7 +47,7 @@ export async function writeLibrary(options: LibraryOptions): Promise<void> {
     ],
     logLevel: "silent",
   });
-  await bundler.write({
+  const { output } = await bundler.write({
     format: "esm",
     dir: folder,
     entryFileNames: "[name].js",
@@ -55,6 +55,7 @@ export async function writeLibrary(options: LibraryOptions): Promise<void> {
     comments: false,
     minify: COMPACT,
   });
+  return listModules(root, output);
 }
 
 /** Files beside modules become part of them: executables of projects contain the package, without files beside it. */

@@ -18,7 +18,7 @@ interface Entry {
 /** The programs: their packages and the names of their files. */
 const PROGRAMS = ["runtime", "gate", "auth", "vault", "pulse", "notify", "tunnel"];
 /** The program that starts the others. */
-const SUPERVISOR = "runtime";
+export const SUPERVISOR = "runtime";
 /** It determines the installed packages. */
 const LOCK_FILE = "package-lock.json";
 /** Another builder writes another build. */
@@ -27,6 +27,10 @@ const BUILDER = [
   "bundler",
   "module-place",
   "programs",
+  "project-process",
+  "library",
+  "assets",
+  "embed-files",
   "syntax",
   "thread-name",
 ].map((name) => `services/runtime/src/build/${name}.ts`);
@@ -58,10 +62,18 @@ export const COMPACT = {
   codegen: { removeWhitespace: true },
 } as const;
 
-/** Modules that run as sources, because projects are TypeScript: a package has none, so they are built for it. */
-const STARTED: Readonly<Record<string, string>> = {
+/** The process that loads a project's modules. */
+export const WORKER = { path: "services/runtime/src/watch/worker.ts", name: "runtime-worker" };
+/** Folder of that process and of the package of services, as which its modules find themselves. */
+export const PROJECT_FOLDER = "project";
+/** The process that starts that one. */
+const STARTED_EVERYWHERE: Readonly<Record<string, string>> = {
   "services/runtime/src/watch/supervised.ts": SUPERVISED,
-  "services/runtime/src/watch/worker.ts": "runtime-worker",
+};
+/** Modules that run as sources in a checkout: a package has none, so they are built for it. */
+const STARTED: Readonly<Record<string, string>> = {
+  ...STARTED_EVERYWHERE,
+  [WORKER.path]: WORKER.name,
   "services/runtime/src/language/register.ts": "runtime-register",
   "services/runtime/src/build/mapped-stacks.ts": "runtime-mapped-stacks",
   "examples/hello/main.ts": "hello",
@@ -103,12 +115,17 @@ export async function writePrograms(
     return { source, name, specifier: `@platform/${name}/main` };
   });
   const threads = listThreads(root);
-  const started = isAlone
-    ? Object.entries(STARTED).map(([path, name]): Entry => ({ source: join(root, path), name }))
-    : [];
+  const started = Object.entries(isAlone ? STARTED : STARTED_EVERYWHERE).map(
+    ([path, name]): Entry => ({ source: join(root, path), name }),
+  );
   const places: PlaceOptions = {
     folder: place,
-    threads: new Map([...threads, ...started].map(({ source, name }) => [source, `${name}.js`])),
+    threads: new Map([
+      ...(isAlone
+        ? []
+        : [[join(root, WORKER.path), `${PROJECT_FOLDER}/${WORKER.name}.js`] as const]),
+      ...[...threads, ...started].map(({ source, name }) => [source, `${name}.js`] as const),
+    ]),
     startsSources: (id) => id.startsWith(join(root, `services/${SUPERVISOR}/`)),
     programs: new Map(programs.map(({ specifier, name }) => [specifier!, `${name}.js`])),
   };
@@ -136,9 +153,14 @@ function listSources({ name }: Entry, written: readonly Written[]): string[] {
     const isOwn = entry.specifier === undefined && packages.has(findPackage(sources[0]!));
     return isOwn || name === SUPERVISOR;
   });
-  const sources = new Set([...own, ...started.flatMap((one) => one.sources)]);
-  const manifests = new Set([...sources].map((path) => `${findPackage(path)}/package.json`));
-  return [...new Set([LOCK_FILE, ...BUILDER, ...manifests, ...sources])].toSorted();
+  return completeSources([...own, ...started.flatMap((one) => one.sources)]);
+}
+
+/** Sources with the files that determine the build as well. */
+export function completeSources(sources: Iterable<string>): string[] {
+  const all = new Set(sources);
+  const manifests = new Set([...all].map((path) => `${findPackage(path)}/package.json`));
+  return [...new Set([LOCK_FILE, ...BUILDER, ...manifests, ...all])].toSorted();
 }
 
 /** `packages/kernel` of `packages/kernel/src/time/index.ts`. */
@@ -146,10 +168,13 @@ function findPackage(path: string): string {
   return path.split("/").slice(0, 2).join("/");
 }
 
-// Each one alone: modules in one scope are faster than in shared files.
-async function writeEntry(
+/**
+ * Writes one module with all that it imports, alone: modules in one scope are faster than in shared files. Resolves to the
+ * sources, relative to the root.
+ */
+export async function writeEntry(
   { source, name, specifier }: Entry,
-  { root, folder, isAlone = false }: ProgramsOptions,
+  { root, folder, isAlone = false }: Pick<ProgramsOptions, "root" | "folder" | "isAlone">,
   places: PlaceOptions,
 ): Promise<string[]> {
   const { rolldown } = await loadBundler();
@@ -172,9 +197,18 @@ async function writeEntry(
   });
   const text = specifier === undefined ? formatThread(name, isAlone) : formatProgram(name, isAlone);
   writeFileSync(join(folder, `${name}.js`), text);
-  const modules = output.flatMap((file) => (file.type === "chunk" ? file.moduleIds : []));
-  const sources = modules.filter((id) => isAbsolute(id) && !INSTALLED.test(id));
-  return [source, ...sources].map((id) => relative(root, id).replaceAll(sep, "/"));
+  return [relative(root, source).replaceAll(sep, "/"), ...listModules(root, output)];
+}
+
+/** The sources of written files relative to the root, without installed packages. */
+export function listModules(
+  root: string,
+  output: readonly { type: string; moduleIds?: readonly string[] }[],
+): string[] {
+  return output
+    .flatMap(({ moduleIds = [] }) => moduleIds)
+    .filter((id) => isAbsolute(id) && !INSTALLED.test(id))
+    .map((id) => relative(root, id).replaceAll(sep, "/"));
 }
 
 /** The maps of a module are read only if they are enabled before it is loaded. */

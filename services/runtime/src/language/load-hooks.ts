@@ -2,12 +2,14 @@
 import { readFileSync } from "node:fs";
 import nodeModule, { isBuiltin } from "node:module";
 import { dirname, join, relative } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { compileService, type Compiled } from "./compile.ts";
 import { createMissingImport } from "./import-problem.ts";
 import { CompileError, formatProblem } from "./source-problem.ts";
 
 const SERVICE_FILE = /\.service\.[tj]s(?:\?.*)?$/;
+/** The file that runs: a built one has the package in its built form beside it. */
+const OWN_FILE = pathToFileURL(import.meta.filename).href;
 const OWN_PACKAGE = /^@platform\/service(?:\/.*)?$/;
 /** Files that are not the author's: installed packages, and this installation. */
 const FOREIGN = new RegExp(
@@ -29,7 +31,7 @@ export function registerServiceFiles(onFile: (path: string) => void = () => {}):
   nodeModule.registerHooks({
     resolve: (specifier, context, nextResolve) =>
       OWN_PACKAGE.test(specifier)
-        ? nextResolve(specifier, { ...context, parentURL: import.meta.url })
+        ? nextResolve(specifier, { ...context, parentURL: OWN_FILE })
         : explainMissing(specifier, context.parentURL, () => {
             reportSought(specifier, context.parentURL, onFile);
             return nextResolve(specifier, context);
