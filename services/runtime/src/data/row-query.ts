@@ -133,10 +133,12 @@ export class RowQueries {
       } else conditions.push(`${keys} ${sign} (${after.key.map(bind).join(", ")})`);
     }
     const direction = isDescending ? " desc" : "";
+    // With the table's name: alone, PostgreSQL takes the name for that of a shown value, which is null if it is long, and
+    // which no index has.
     const order = [
-      ...(sorts ? [`${quoteName(column)}${direction}`] : []),
-      ...key.map((name) => `${this.#keyName(name)}${direction}`),
-    ];
+      ...(sorts ? [quoteName(column)] : []),
+      ...key.map((name) => this.#keyName(name)),
+    ].map((name) => `${this.#name}.${name}${direction}`);
     const where = conditions.length === 0 ? "" : ` where ${conditions.join(" and ")}`;
     const by = order.length === 0 ? "" : ` order by ${order.join(", ")}`;
     const sql = `select ${this.#listColumns()} from ${this.#name}${where}${by} limit ${limit}`;
