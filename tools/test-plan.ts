@@ -137,6 +137,7 @@ export const longForms: readonly TestPlan[] = [
     PLATFORM_TEST_RUNTIMES: "all",
   }),
   longForm("services/runtime/test/data/many-rows.test.ts", { PLATFORM_DATA_ROWS: "5000000" }),
+  longForm("tests/browser/console/overview.test.ts", { PLATFORM_REST_SECONDS: "600" }),
   longForm("tests/browser/console/storage-list.test.ts", { PLATFORM_CONSOLE_OBJECTS: "20000" }),
   longForm("tests/soak/soak.test.ts", { PLATFORM_SOAK_SECONDS: "600" }),
 ];

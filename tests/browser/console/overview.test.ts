@@ -14,7 +14,8 @@ const GERMAN = `localStorage.setItem("platform.console", JSON.stringify({ langua
 /** The least distance of two labels on one line of a chart. */
 const LABEL_GAP_PX = 8;
 /** A figure is the mean of the last second. */
-const REST_MS = 6_000;
+const REST_MS = Number(process.env["PLATFORM_REST_SECONDS"] ?? 6) * 1_000;
+const REST_LOOK_EVERY_MS = 6_000;
 
 /** Texts that a box cuts off without an ellipsis, and texts of the ledger that are cut off at all. */
 const CUT = `(() => {
@@ -136,20 +137,27 @@ test(
     const console = await openPlatform(t, browser, platform, undefined, "/");
     const { page } = console;
     await page.locator(".ledger .fig").first().waitFor();
-    await sleep(REST_MS);
-    for (const path of ["/identity/users", "/messaging/topics", "/runtime/logs", "/"]) {
-      await goTo(console, path);
+    for (let restedMs = 0; restedMs < REST_MS; restedMs += REST_LOOK_EVERY_MS) {
+      await sleep(REST_LOOK_EVERY_MS);
+      await checkRest(console);
     }
-    await sleep(1_500);
-    const rates = await page
-      .locator(".ledger .fig")
-      .filter({ hasText: /req\/s|errors\/s|p99|msg\/s|dead\/s/ })
-      .allTextContents();
-    assert.ok(rates.length >= 7, `${rates.length} figures`);
-    for (const rate of rates) assert.match(rate.trim(), /^(?:0|–)\s/, rate);
     // One version of the product; those of the services are in its tooltip.
     const version = page.locator("section", { hasText: "Version" }).locator(".version-line");
     assert.match(await version.innerText(), /^\d+\.\d+\.\d+$/);
     assert.match((await version.getAttribute("title"))!, /^Gateway \d[^]*\nStorage \d/);
   },
 );
+
+/** Looks at other pages, and asserts that no figure of the overview counts that. */
+async function checkRest(console: ConsolePage): Promise<void> {
+  for (const path of ["/identity/users", "/messaging/topics", "/runtime/logs", "/"]) {
+    await goTo(console, path);
+  }
+  await sleep(1_500);
+  const rates = await console.page
+    .locator(".ledger .fig")
+    .filter({ hasText: /req\/s|errors\/s|p99|msg\/s|dead\/s/ })
+    .allTextContents();
+  assert.ok(rates.length >= 7, `${rates.length} figures`);
+  for (const rate of rates) assert.match(rate.trim(), /^(?:0|–)\s/, rate);
+}

@@ -93,7 +93,7 @@ for (const look of LOOKS) {
       for (const [name, path] of paths) {
         await goTo(console, path);
         await checkPage(console, `${path} ${look.name}`);
-        await takePicture(console, `projects-${name}-${look.width}`);
+        await takePicture(console, `projects-${name}-${look.width}-${look.colorScheme}`);
       }
       await page.evaluate("localStorage.clear()");
     },
