@@ -113,7 +113,7 @@ for (const store of [makePlatformVaultd(OURS_ON_NODE), radosgw]) {
       const status = await awaitUploads(url);
       t.diagnostic(`${status.remote_segments} segments, ${status.remote_bytes} bytes there`);
       while (countLocal(folder) > 2) await sleep(200);
-      assert.equal(await readByKafka(ports.kafka), expected, "kcat");
+      assert.equal(await readByKafka(ports.kafka!), expected, "kcat");
       t.diagnostic(`read by kcat after ${Math.round(performance.now() - begunMs)} ms`);
       assert.equal(await readByEvents(url), expected, "SSE");
       t.diagnostic(`read over SSE after ${Math.round(performance.now() - begunMs)} ms`);

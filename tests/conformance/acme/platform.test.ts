@@ -33,11 +33,12 @@ import {
 } from "@platform/testing/platform-process";
 import { waitFor } from "@platform/testing/wait";
 import { Browser } from "@platform/testing/browser";
-import { runProgram } from "../../../services/tunnel/test/fixture/programs.ts";
+import { stageProcess } from "../../stage/process.ts";
 import { createPublicFetch } from "./public-client.ts";
 
 const DOMAIN = "example.test";
 const ADMIN = { username: "root", password: "correct horse battery staple" };
+const TUNNEL_PROGRAM = fileURLToPath(new URL("../../../bin/platform-tunnel.js", import.meta.url));
 const NOTES = fileURLToPath(new URL("../../../examples/notes", import.meta.url));
 
 /** Serial number of the certificate of a name, verified with `ca`; the code of the error if the handshake fails. */
@@ -483,18 +484,21 @@ if (process.env["PLATFORM_ACME_PLATFORMS"] === "all") {
       const { port: servicePort } = service.address() as AddressInfo;
       const credentials = parseEnv(readFileSync(join(data, "credentials.env"), "utf8"));
       const local = findPort(started, "tunnel", "local");
-      const cleanup = { add: (end: () => unknown) => context.after(end) };
       const place = ["--subdomain", "demo", "--relay", `ws://127.0.0.1:${local}/ws/connect`];
-      const client = runProgram(cleanup, [String(servicePort), ...place], {
-        PLATFORM_TUNNEL_TOKEN: credentials["PLATFORM_TUNNEL_AUTH_TOKEN"] ?? "",
+      const client = stageProcess({
+        name: "tunnel client",
+        command: process.execPath,
+        args: [TUNNEL_PROGRAM, String(servicePort), ...place],
+        env: { PLATFORM_TUNNEL_TOKEN: credentials["PLATFORM_TUNNEL_AUTH_TOKEN"] ?? "" },
       });
+      context.after(() => client.stop());
       const host = `demo.tunnel.${DOMAIN}`;
       await waitForName(relayPort, host, ca);
       await waitFor(
         async () => (await readPage(relayPort, host, "/", ca)) === "of the client",
-        () => `${client.out()} ${client.err()}`,
+        () => client.readOutput(),
       );
-      assert.match(client.out(), new RegExp(`https://${host}:${relayPort}`));
+      assert.match(client.readOutput(), new RegExp(`https://${host}:${relayPort}`));
       await waitFor(
         () => bind.dig(`_acme-challenge.tunnel.${DOMAIN}`, "TXT") === "",
         "the end of the record",
