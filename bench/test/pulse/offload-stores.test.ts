@@ -10,6 +10,7 @@ import { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { test } from "node:test";
 import { findFreePort } from "../../../tests/stage/process.ts";
+import { findProgram } from "../../../tests/stage/program.ts";
 import { OURS_ON_NODE } from "../../harness/build.ts";
 import { Workspace } from "../../harness/case.ts";
 import { makePlatformPulse } from "../../pulse/brokers/platform-pulse.ts";
@@ -20,7 +21,8 @@ import type { ObjectStore } from "../../vault/stores/store.ts";
 
 const MIB = 2 ** 20;
 const mib = Number(process.env["PLATFORM_OFFLOAD_MIB"] ?? 0);
-const skip = mib > 0 ? false : "PLATFORM_OFFLOAD_MIB is not set";
+const skip =
+  mib === 0 ? "PLATFORM_OFFLOAD_MIB is not set" : findProgram("kcat") ? false : "needs kcat";
 const PAYLOAD_BYTES = 2_000;
 const BATCH = 4_000;
 const count = Math.ceil((mib * MIB) / PAYLOAD_BYTES / BATCH) * BATCH;
@@ -53,7 +55,7 @@ async function publish(url: string): Promise<string> {
 
 async function readByKafka(port: number): Promise<string> {
   const kcat = spawn(
-    "kcat",
+    findProgram("kcat")!,
     `-C -q -e -b 127.0.0.1:${port} -t ${TOPIC} -o beginning -f %s`.split(" "),
     { stdio: ["ignore", "pipe", "inherit"] },
   );
@@ -66,7 +68,7 @@ async function readByEvents(url: string): Promise<string> {
   const answer = await fetch(`${url}/api/v1/subscribe/${TOPIC}?from=earliest`);
   const hash = createHash("sha256");
   let left = count;
-  const body = Readable.fromWeb(answer.body! as Parameters<typeof Readable.fromWeb>[0]);
+  const body = Readable.fromWeb(answer.body!);
   for await (const line of createInterface({ input: body })) {
     if (!line.startsWith("data:")) continue;
     hash.update((JSON.parse(line.slice("data:".length)) as { payload: string }).payload);
