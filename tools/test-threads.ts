@@ -19,13 +19,11 @@ threads.Worker = class extends Worker {
   }
 };
 const { fork } = childProcess;
-type Fork = (file: string, args?: readonly string[], options?: ForkOptions) => ChildProcess;
-(childProcess as { fork: Fork }).fork = (file, args, options) =>
-  fork(
-    file.endsWith("-child.ts") ? fileURLToPath(findBuilt(pathToFileURL(file))) : file,
-    args,
-    options,
-  );
+type Fork = (file: string | URL, args?: readonly string[], options?: ForkOptions) => ChildProcess;
+(childProcess as { fork: Fork }).fork = (file, args, options) => {
+  const url = file instanceof URL ? file : pathToFileURL(file);
+  return fork(url.pathname.endsWith("-child.ts") ? findBuilt(url) : file, args, options);
+};
 syncBuiltinESMExports();
 // Nor do child processes.
 process.execArgv = process.execArgv.filter((argument) => !argument.startsWith("--import="));
