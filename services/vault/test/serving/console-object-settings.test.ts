@@ -334,7 +334,8 @@ describe("operations that the caller may not run", () => {
     );
     assert.equal(found["delete"], "s3:DeleteBucket");
     assert.equal(found["lifecycle"], "s3:GetLifecycleConfiguration");
-    assert.equal(Object.keys(found).length, 9);
+    assert.equal(found["replication"], "s3:GetReplicationConfiguration");
+    assert.equal(Object.keys(found).length, 11);
     assert.equal((await call("GET", `${API}/nowhere/permissions`)).status, 404);
   });
 
