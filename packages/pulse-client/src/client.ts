@@ -252,7 +252,10 @@ export class PulseClient {
     return isFound;
   }
 
-  /** Removes all messages and positions of this queue: for the end of a session. */
+  /**
+   * Removes all messages and positions of this queue: for the end of a session. Nothing of it is sent afterwards; what is on its
+   * way may still arrive.
+   */
   async clear(): Promise<void> {
     this.#checkOpen();
     await this.#outbox.clear();
@@ -344,7 +347,10 @@ export class PulseClient {
       }
       case "gone": {
         const error = new PulseClientError(told.code, `The message was ${told.code}.`);
-        if (told.message_ids === undefined) this.#settleAll(error);
+        if (told.message_ids === undefined) {
+          this.#sender.cancel();
+          this.#settleAll(error);
+        }
         for (const id of told.message_ids ?? []) this.#settle(id)?.reject(error);
         break;
       }

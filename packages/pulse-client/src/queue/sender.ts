@@ -47,6 +47,8 @@ export class Sender {
   readonly #backoff = new Backoff(RETRY_MS_MIN, RETRY_MS_MAX);
   readonly #pause = new Pause();
   readonly #closing = new AbortController();
+  /** Of the messages that were read last. */
+  #attempt = new AbortController();
   #isRunning = false;
   #messagesMax = BATCH_MESSAGES_MAX;
   /** Messages that are still to be sent one by one, to find one that the broker refuses. */
@@ -67,6 +69,11 @@ export class Sender {
     if (this.#isRunning || this.#closing.signal.aborted) return;
     this.#isRunning = true;
     void this.#run();
+  }
+
+  /** Lets go of the messages that were read from the queue: they are no longer in it. */
+  cancel(): void {
+    this.#attempt.abort();
   }
 
   close(): void {
@@ -100,6 +107,7 @@ export class Sender {
   async #drain(signal: AbortSignal): Promise<boolean> {
     const { outbox, connection, onState } = this.#options;
     while (!signal.aborted) {
+      const attempted = (this.#attempt = new AbortController()).signal;
       const messagesMax = this.#alone > 0 ? 1 : this.#messagesMax;
       const head = await outbox.head(messagesMax, BATCH_BYTES_MAX);
       if (head.messages.length === 0) return true;
@@ -110,9 +118,12 @@ export class Sender {
       const subject = readSubject(token);
       if (subject !== undefined && head.subject === undefined) await outbox.setSubject(subject);
       else if (subject !== undefined && head.subject !== subject) return false;
+      // A token may take seconds, and the queue was cleared meanwhile.
+      if (attempted.aborted) continue;
       onState("sending");
-      const attempt = await this.#send(head, token, signal);
+      const attempt = await this.#send(head, token, AbortSignal.any([signal, attempted]));
       if (signal.aborted) return true;
+      if (attempted.aborted) continue;
       if (attempt.kind === "unauthorized") {
         connection.refuse(token);
         if (token === undefined) return false;

@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { chromiumSkip } from "@platform/kernel/testing";
 import { createRandom } from "@platform/testing/random";
 import { waitFor } from "@platform/testing/wait";
-import type { BrowserContext, Page } from "playwright-core";
+import type { BrowserContext, Page, Request } from "playwright-core";
 import { startPages, type PageStage } from "../fixture/page-client.ts";
 
 const ROUNDS = Number(process.env["PLATFORM_PULSE_CLIENT_ROUNDS"] ?? 4);
@@ -34,9 +34,38 @@ async function openClient(
   return page;
 }
 
-/** Cuts a browser's requests to the broker, though not those for pages, as `setOffline` does. */
-async function cut(context: BrowserContext): Promise<void> {
+interface Pending {
+  message_id: string;
+  state: string;
+  problem: { status: number };
+}
+
+/** Waits for a state of the queue. A page's own wait takes the promise of its state for an answer. */
+async function waitForQueue(
+  page: Page,
+  isWanted: (queue: readonly Pending[]) => boolean,
+): Promise<Pending[]> {
+  let queue: Pending[] = [];
+  return waitFor(
+    async () => {
+      queue = (await page.evaluate("app.client.pending()")) as Pending[];
+      return isWanted(queue) && queue;
+    },
+    () => JSON.stringify(queue),
+  );
+}
+
+/**
+ * Cuts a browser's requests to the broker, though not those for pages, as `setOffline` does. Returns a function that waits until
+ * none is under way: one that has not been cut yet arrives if the cut ends.
+ */
+async function cut(context: BrowserContext): Promise<() => Promise<unknown>> {
+  const underWay = new Set<Request>();
+  context.on("request", (request) => void underWay.add(request));
+  context.on("requestfailed", (request) => void underWay.delete(request));
+  context.on("requestfinished", (request) => void underWay.delete(request));
   await context.route("**/api/**", (route) => route.abort());
+  return () => waitFor(() => underWay.size === 0, "no request is under way");
 }
 
 async function mend(context: BrowserContext): Promise<void> {
@@ -77,7 +106,7 @@ test(
     await context.setOffline(false);
     const next = await openClient(t, {}, context);
     await arrived("offline", ["first", '{"n":2}', "third", "fourth"]);
-    await next.waitForFunction("app.client.pending().then((all) => all.length === 0)");
+    await waitForQueue(next, ({ length }) => length === 0);
   },
 );
 
@@ -147,14 +176,9 @@ test(
     await page.context().setOffline(false);
     await arrived("strict", ['{"id":1}', '{"id":2}', '{"id":4}', '{"id":6}']);
     // The page notes a refusal after the broker has stored the messages behind it.
-    await page.waitForFunction(
-      "app.client.pending().then((all) => all.every(({ state }) => state === 'rejected'))",
+    const pending = await waitForQueue(page, (queue) =>
+      queue.every(({ state }) => state === "rejected"),
     );
-    const pending = (await page.evaluate("app.client.pending()")) as {
-      message_id: string;
-      state: string;
-      problem: { status: number };
-    }[];
     assert.deepEqual(
       pending.map(({ state, problem }) => [state, problem.status]),
       [
@@ -193,7 +217,7 @@ test(
 
 test("another user of the browser has a queue of its own; clear ends one", skip, async (t) => {
   const page = await openClient(t, { user: "anna" });
-  await cut(page.context());
+  const settle = await cut(page.context());
   await page.evaluate("app.publish('users', 'anna 1')");
   await page.evaluate("app.client.close()");
   const other = await openClient(t, { user: "bert" }, page.context());
@@ -201,9 +225,10 @@ test("another user of the browser has a queue of its own; clear ends one", skip,
   const settled = other.evaluate(
     "app.client.publish({ topic: 'users', payload: 'bert 2' }).then(({ sent }) => app.refusal(() => sent))",
   );
-  await other.waitForFunction("app.client.pending().then((all) => all.length === 2)");
+  await waitForQueue(other, ({ length }) => length === 2);
   await other.evaluate("app.client.clear()");
   assert.equal(await settled, "cleared");
+  await settle();
   await mend(page.context());
   await other.evaluate("app.publish('users', 'bert 3')");
   await arrived("users", ["bert 3"]);
@@ -229,7 +254,7 @@ test("the queue has bounds, and keeps old messages no longer than it may", skip,
   const first = dropping.evaluate(
     "app.client.publish({ topic: 'bounds', payload: 'a' }).then(({ sent }) => app.refusal(() => sent))",
   );
-  await dropping.waitForFunction("app.client.pending().then((all) => all.length === 1)");
+  await waitForQueue(dropping, ({ length }) => length === 1);
   await dropping.evaluate("app.publish('bounds', 'b', 'c')");
   assert.equal(await first, "dropped");
   await page.clock.setSystemTime(Date.now() + 120_000);
