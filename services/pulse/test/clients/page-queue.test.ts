@@ -234,6 +234,27 @@ test("another user of the browser has a queue of its own; clear ends one", skip,
   await arrived("users", ["bert 3"]);
 });
 
+test(
+  "messages that were read before the queue was cleared are not sent when their token comes",
+  skip,
+  async (t) => {
+    const page = await openClient(t);
+    await page.evaluate(`{
+    const { token } = app;
+    app.asked = 0;
+    app.held = Promise.withResolvers();
+    app.give = () => app.held.resolve(token);
+    Object.defineProperty(app, "token", { get: () => (app.asked++, app.held.promise) });
+  }`);
+    await page.evaluate("app.publish('cleared', 'before')");
+    await page.waitForFunction("app.asked > 0");
+    await page.evaluate("app.client.clear()");
+    await page.evaluate("app.give()");
+    await page.evaluate("app.publish('cleared', 'after')");
+    await arrived("cleared", ["after"]);
+  },
+);
+
 test("the queue has bounds, and keeps old messages no longer than it may", skip, async (t) => {
   const page = await openClient(t, { messagesMax: 2, messageBytesMax: 200, ageMaxMs: 60_000 });
   await cut(page.context());
