@@ -8,6 +8,7 @@ import type { Row } from "../../harness/report.ts";
 import { runRounds } from "../../harness/rounds.ts";
 import { takeMedian } from "../../harness/statistics.ts";
 import { fillMillion } from "../fill.ts";
+import { rankPlainly } from "../plain-ranking.ts";
 import { CREDENTIALS, createPresigner } from "../presign.ts";
 import { makePlatformVaultd } from "../stores/platform-vaultd.ts";
 
@@ -98,7 +99,9 @@ function listEntrants(
         await store.search(makeVector(), isExact);
       }),
     ),
-    describe(PLAIN, false, async () => rankPlainly(rows, Float32Array.from(makeVector()))),
+    describe(PLAIN, false, async () => {
+      rankPlainly(rows, Float32Array.from(makeVector()), K);
+    }),
   ];
 }
 
@@ -160,18 +163,4 @@ async function putVectors(store: Store, vectors: readonly number[][]): Promise<v
     }
   };
   await Promise.all(Array.from({ length: LANES }, lane));
-}
-
-// The k nearest by cosine, as a short program would find them.
-function rankPlainly(rows: readonly Float32Array[], query: Float32Array): void {
-  const distances = rows.map((row, index) => {
-    let product = 0;
-    let square = 0;
-    for (let at = 0; at < row.length; at += 1) {
-      product += row[at]! * query[at]!;
-      square += row[at]! * row[at]!;
-    }
-    return { index, distance: 1 - product / Math.sqrt(square) };
-  });
-  distances.sort((a, b) => a.distance - b.distance).slice(0, K);
 }

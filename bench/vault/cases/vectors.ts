@@ -7,6 +7,7 @@ import { takeMedian } from "../../harness/statistics.ts";
 import { readTreeUsage } from "../../harness/usage.ts";
 import { type BenchStore, startStore } from "../bench-store.ts";
 import { fillVectors } from "../fill.ts";
+import { rankPlainly } from "../plain-ranking.ts";
 
 const VECTORS = 1_000_000;
 const DIMENSION = 384;
@@ -79,9 +80,9 @@ function listEntrants(store: BenchStore): Entrant[] {
   const some = Array.from({ length: VECTORS / PLAIN_SHARE }, (_, number) => makeVector(number));
   return [
     make(`vault: k = ${K}`, true, 1, (question) => search(store, question)),
-    make("plain JavaScript over Float32Array, in this process", false, PLAIN_SHARE, async (n) =>
-      rank(some, makeVector(-n)),
-    ),
+    make("plain JavaScript over Float32Array, in this process", false, PLAIN_SHARE, async (n) => {
+      rankPlainly(some, makeVector(-n), K);
+    }),
   ];
 }
 
@@ -107,18 +108,4 @@ async function search({ send }: BenchStore, question: number): Promise<void> {
 
 function measureMemory({ pids }: BenchStore): number {
   return pids.reduce((sum, pid) => sum + readTreeUsage(pid).pssBytes, 0);
-}
-
-// The k nearest by cosine, as a short program would find them.
-function rank(rows: readonly Float32Array[], query: Float32Array): void {
-  const distances = rows.map((row, index) => {
-    let product = 0;
-    let square = 0;
-    for (let at = 0; at < row.length; at += 1) {
-      product += row[at]! * query[at]!;
-      square += row[at]! * row[at]!;
-    }
-    return { index, distance: 1 - product / Math.sqrt(square) };
-  });
-  distances.sort((a, b) => a.distance - b.distance).slice(0, K);
 }

@@ -59,8 +59,8 @@ export function findDueTasks(
 }
 
 /**
- * The first waiting tasks of a rule about the key of a task, at most `tasksMax`, by the order of the changes. The sign keeps the index of all waiting
- * tasks of the rule from being used in place of that of the key.
+ * The first waiting tasks of a rule about the key of a task, at most `tasksMax`, by the order of the changes. The sign keeps
+ * the index of all waiting tasks of the rule from being used in place of that of the key.
  */
 export function findFirstTasks(
   index: IndexConnection,
