@@ -1,15 +1,17 @@
 // Requests that fetch a response for the cache: of equal ones, one goes upstream and the others wait, in all workers.
 
 const FLIGHTS = 8_192;
-const FLIGHT_INTS = 4;
+const FLIGHT_INTS = 5;
 /** Hash of the key; 0 is free. */
 const HASH = 0;
 /** Thread that fetches, plus one. */
 const OWNER = 1;
 /** Second since the start at which it began. */
 const BEGUN_AT = 2;
-/** Second until which this key is not stored, and nobody waits for it. */
+/** Second until which a key is not stored, and nobody waits for it. */
 const PASS_UNTIL = 3;
+/** The hash of that key, which the keys that share its place do not suffer from. */
+const PASS_HASH = 4;
 /** A request that takes longer no longer keeps others. */
 const OWNED_S_MAX = 60;
 const PASS_S = 5;
@@ -44,7 +46,10 @@ export class CacheFlights {
     const now = this.#readSeconds();
     const held = Atomics.compareExchange(words, at + HASH, 0, mark);
     if (held === 0) {
-      if (Atomics.load(words, at + PASS_UNTIL) > now) {
+      if (
+        Atomics.load(words, at + PASS_UNTIL) > now &&
+        Atomics.load(words, at + PASS_HASH) === mark
+      ) {
         this.#free(at);
         return "passes";
       }
@@ -61,6 +66,7 @@ export class CacheFlights {
     const words = this.#words;
     const at = flightAt(hash);
     if (Atomics.load(words, at + OWNER) !== this.#thread + 1) return;
+    Atomics.store(words, at + PASS_HASH, markOf(hash));
     Atomics.store(words, at + PASS_UNTIL, mayStore ? 0 : this.#readSeconds() + PASS_S);
     this.#free(at);
   }

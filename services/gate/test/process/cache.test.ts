@@ -121,6 +121,28 @@ for (const runtime of runtimesOfRules) {
     assert.equal(await readMisses(), 1);
   });
 
+  test(`a request that looked before a revalidation ended does not begin another one, on ${runtime.name}`, async (context) => {
+    const counts = new Map<string, number>();
+    const target = await startUpstream(context, ({ url: path = "" }, response) => {
+      const count = (counts.get(path) ?? 0) + 1;
+      counts.set(path, count);
+      const isNew = count > 1;
+      const life = isNew ? "max-age=60" : "max-age=1, stale-while-revalidate=600";
+      response.setHeader("Cache-Control", life);
+      if (!isNew) response.setHeader("Date", new Date(Date.now() - 5_000).toUTCString());
+      response.end(isNew ? "new" : "old");
+    });
+    const { port } = await gate.use({ routes: [{ prefix: "/", target, cache_ttl_seconds: 60 }] });
+    const paths = Array.from({ length: 200 }, (_, at) => `/look/${at}`);
+    for (const path of paths) {
+      const deadline = Date.now() + 5_000;
+      // At once, so that one of them looks while the new response is being stored.
+      while (!(await ask(port, path)).body.equals(NEW)) assert.ok(Date.now() < deadline, path);
+    }
+    const twice = paths.filter((path) => counts.get(path) !== 2);
+    assert.deepEqual(twice, []);
+  });
+
   test(`a revalidation repeats the request of its user, and delays no request of its connection, on ${runtime.name}`, async (context) => {
     const received: IncomingMessage[] = [];
     const held: ServerResponse[] = [];

@@ -179,6 +179,17 @@ test("a fetch that ends wakes those that wait, one of a dead worker too", async 
   assert.equal(other!.take(7), "passes");
 });
 
+test("a key whose response is not stored does not keep another one of its place from waiting", () => {
+  const buffer = allocateFlights();
+  const [one, other] = [0, 1].map((thread) => new CacheFlights(buffer, thread, () => 1));
+  const [unstored, neighbour] = [7, 7 + (1 << 20)];
+  assert.equal(one!.take(unstored), "leader");
+  assert.equal(other!.take(neighbour), "passes", "they share a place");
+  one!.land(unstored, false);
+  assert.equal(other!.take(unstored), "passes");
+  assert.equal(other!.take(neighbour), "leader");
+});
+
 test("a worker that dies before a fetch bears its name leaves no key locked", async () => {
   const buffer = allocateFlights();
   const [control, other] = [2, 0].map((thread) => new CacheFlights(buffer, thread, () => 1));

@@ -151,7 +151,7 @@ class CacheStep implements Step {
         !isAuthorized &&
         !isPersonal &&
         this.#isUsableMeanwhile(pinned, directives) &&
-        this.#revalidateDetached(exchange, route, lookup)
+        this.#revalidateDetached(exchange, route, lookup, pinned)
       ) {
         this.#cache.answer(exchange, pinned, "STALE");
         return false;
@@ -168,12 +168,25 @@ class CacheStep implements Step {
   }
 
   /** Revalidates a response that the client gets now; false if the client's own request must do it. */
-  #revalidateDetached(exchange: GateExchange, route: CompiledRoute, { hash }: Lookup): boolean {
+  #revalidateDetached(
+    exchange: GateExchange,
+    route: CompiledRoute,
+    lookup: Lookup,
+    stale: PinnedEntry,
+  ): boolean {
     // A request without its client passes no guests.
     if (exchange.head.methodId !== Method.GET || exchange.userData.guests !== null) return false;
     // Another request revalidates it, or has just tried in vain.
+    const { hash } = lookup;
     if (this.#flights.take(hash) !== "leader") return true;
     const land = (): void => this.#flights.land(hash, true);
+    const stored = this.#findAgain(exchange, lookup);
+    if (stored !== undefined) this.#store.unpin(stored.entry);
+    // Another one has replaced it between this request's look and its flight.
+    if (stored !== undefined && stored.entry !== stale.entry) {
+      land();
+      return true;
+    }
     if (this.#detached.start(exchange, route, this, land)) return true;
     land();
     return false;
@@ -200,6 +213,7 @@ class CacheStep implements Step {
       head.methodId === Method.GET && (stale !== undefined || !isConditional(exchange));
     const isShared = isPlain && !isAuthorized && !isPersonal && !directives.has("no-store");
     const role = isShared ? this.#flights.take(hash) : "passes";
+    if (role === "leader" && this.#answerLanded(exchange, lookup, stale)) return false;
     const waitMs = deadlineMs - performance.now();
     if (role === "waits" && waitMs > 0) {
       if (stale !== undefined && this.#isUsableMeanwhile(stale, directives)) {
@@ -211,6 +225,30 @@ class CacheStep implements Step {
     }
     this.#begin(exchange, lookup, stale, role === "leader");
     return true;
+  }
+
+  /** Answers with a response that another request has stored between this one's look and its flight, which ends. */
+  #answerLanded(exchange: GateExchange, lookup: Lookup, stale: PinnedEntry | undefined): boolean {
+    const stored = this.#findAgain(exchange, lookup);
+    if (stored === undefined) return false;
+    const ageMs = this.#cache.readAgeMs(stored);
+    if (
+      stored.entry === stale?.entry ||
+      judgeUse(stored.record, ageMs, lookup.directives) !== "fresh"
+    ) {
+      this.#store.unpin(stored.entry);
+      return false;
+    }
+    this.#flights.land(lookup.hash, true);
+    if (stale !== undefined) this.#store.unpin(stale.entry);
+    this.#cache.answer(exchange, stored, "HIT");
+    return true;
+  }
+
+  /** Looks once more, after the memory of the keys has been used. */
+  #findAgain(exchange: GateExchange, lookup: Lookup): PinnedEntry | undefined {
+    const key = this.#keys.build(exchange, lookup.route, lookup.scope)!;
+    return this.#find(exchange, key, lookup);
   }
 
   #begin(
