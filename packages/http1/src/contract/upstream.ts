@@ -1,4 +1,5 @@
 // Pools of upstream connections.
+import type { LookupFunction } from "node:net";
 import type { Engine } from "../engine/engine.ts";
 
 /** Address of an upstream; the caller resolves names. */
@@ -62,6 +63,8 @@ export interface UpstreamPoolOptions {
    */
   openStream?: (events: UpstreamStreamEvents) => UpstreamStream | null;
   tls?: UpstreamTls;
+  /** Resolves the hosts of addresses that are names; otherwise the caller has resolved them. */
+  lookup?: LookupFunction | undefined;
   /** Maximum open connections, including tunnels; default 1 024. */
   connectionsMax?: number;
   /** Maximum idle connections; default 256. */

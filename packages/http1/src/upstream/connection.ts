@@ -1,5 +1,5 @@
 // One socket to an upstream: connecting, idle in the pool, lent to an exchange, or spliced into a tunnel.
-import { type Socket, connect as connectTcp, isIP } from "node:net";
+import { type LookupFunction, type Socket, connect as connectTcp, isIP } from "node:net";
 import {
   type ConnectionOptions,
   type SecureContext,
@@ -49,19 +49,26 @@ export interface UpstreamTransport {
   /** Null without TLS. */
   readonly secure: PreparedUpstreamTls | null;
   readonly openStream: UpstreamPoolOptions["openStream"];
+  readonly lookup: UpstreamPoolOptions["lookup"];
 }
 
 /** Prepares the transport of a pool. Throws if the TLS material is invalid. */
-export function prepareTransport({ tls, openStream }: UpstreamPoolOptions): UpstreamTransport {
-  if (tls === undefined) return { secure: null, openStream };
+export function prepareTransport({
+  tls,
+  openStream,
+  lookup,
+}: UpstreamPoolOptions): UpstreamTransport {
+  if (tls === undefined) return { secure: null, openStream, lookup };
   const { ca, cert, key } = tls;
   const context = createSecureContext({
     ...(ca === undefined ? {} : { ca }),
     ...(cert === undefined ? {} : { cert }),
     ...(key === undefined ? {} : { key }),
   });
-  return { secure: { tls, context }, openStream };
+  return { secure: { tls, context }, openStream, lookup };
 }
+
+type SocketAddress = UpstreamAddress & { readonly lookup?: LookupFunction };
 
 /** Used by a connection whose pool's owner had no stream for it. */
 const CLOSED_STREAM: UpstreamStream = {
@@ -75,6 +82,9 @@ const CLOSED_STREAM: UpstreamStream = {
   resume: () => {},
   keepReads: () => {},
 };
+
+/** Kept bytes below this size do not hold a whole read buffer. */
+const COPIED_BYTES_MAX = 16_384;
 
 export class UpstreamConnection {
   readonly parser: ResponseParser;
@@ -104,6 +114,8 @@ export class UpstreamConnection {
   readonly #owner: ConnectionOwner;
   /** Its own read buffer while the current response needs one. */
   #ownBuffer: Buffer | null = null;
+  /** Memory of the user for the next read. */
+  #userBuffer: Buffer | null = null;
   #errorCode = "";
   #errorMessage = "";
 
@@ -111,7 +123,7 @@ export class UpstreamConnection {
     engine: Engine,
     owner: ConnectionOwner,
     address: UpstreamAddress,
-    { secure, openStream }: UpstreamTransport,
+    { secure, openStream, lookup }: UpstreamTransport,
     headBytesMax: number,
   ) {
     this.#engine = engine;
@@ -121,7 +133,9 @@ export class UpstreamConnection {
     this.parser = new ResponseParser({ headBytesMax });
     this.readsKept = secure !== null || openStream !== undefined;
     this.stream = openStream === undefined ? null : this.#openStream(openStream);
-    this.socket = this.stream ?? this.#openSocket(address, secure);
+    this.socket =
+      this.stream ??
+      this.#openSocket(lookup === undefined ? address : { ...address, lookup }, secure);
   }
 
   /** The response continues after this read: further reads use the connection's own buffer. */
@@ -143,6 +157,31 @@ export class UpstreamConnection {
     if (this.#ownBuffer === null) return;
     if (isFree) this.#engine.giveReadBuffer(this.#ownBuffer);
     this.#ownBuffer = null;
+  }
+
+  /** Further reads, as long as this is not changed, fill the start of `target`. A hint: TLS and streams have memory of their own. */
+  readInto(target: Buffer | null): void {
+    this.#userBuffer = target;
+  }
+
+  /** Bytes of the current `onUpstreamBytes` that stay valid, and are copied only if they have to be. */
+  keepBytes(bytes: Buffer, start: number, end: number): Buffer {
+    if (this.readsKept) return bytes.subarray(start, end);
+    const isShared = bytes.buffer === this.#engine.sharedReadBuffer.buffer;
+    if (isShared || end - start < COPIED_BYTES_MAX) {
+      this.ownReads();
+      return Buffer.from(bytes.subarray(start, end));
+    }
+    this.abandonReads();
+    return bytes.subarray(start, end);
+  }
+
+  /** Whether the connection keeps the process alive. */
+  holdProcess(isHeld: boolean): void {
+    if (this.stream !== null) return;
+    const socket = this.socket as Socket;
+    if (isHeld) socket.ref();
+    else socket.unref();
   }
 
   /** True if reads use its own buffer, or a new one each. */
@@ -185,7 +224,7 @@ export class UpstreamConnection {
     return CLOSED_STREAM;
   }
 
-  #openSocket(address: UpstreamAddress, secure: PreparedUpstreamTls | null): Socket {
+  #openSocket(address: SocketAddress, secure: PreparedUpstreamTls | null): Socket {
     const socket = secure === null ? this.#openPlain(address) : this.#openTls(address, secure);
     socket.on("error", (error: NodeJS.ErrnoException) => {
       this.dead = true;
@@ -206,13 +245,13 @@ export class UpstreamConnection {
     return socket;
   }
 
-  #openPlain(address: UpstreamAddress): Socket {
+  #openPlain(address: SocketAddress): Socket {
     return connectTcp({
       ...address,
       noDelay: true,
       allowHalfOpen: true,
       onread: {
-        buffer: () => this.#ownBuffer ?? this.#engine.sharedReadBuffer,
+        buffer: () => this.#userBuffer ?? this.#ownBuffer ?? this.#engine.sharedReadBuffer,
         callback: (length, bytes) => {
           this.#onBytes(bytes as Buffer, length);
           return true;
@@ -221,7 +260,7 @@ export class UpstreamConnection {
     });
   }
 
-  #openTls(address: UpstreamAddress, secure: PreparedUpstreamTls): Socket {
+  #openTls(address: SocketAddress, secure: PreparedUpstreamTls): Socket {
     const { tls, context } = secure;
     const options: ConnectionOptions & { allowHalfOpen: boolean } = {
       ...address,
@@ -259,6 +298,7 @@ export class UpstreamConnection {
     const { user } = this;
     this.user = null;
     this.#ownBuffer = null;
+    this.#userBuffer = null;
     if (!this.connected) {
       this.#owner.onConnectFailed(this, this.#errorCode || "ECONNRESET", this.#errorMessage);
       return;
