@@ -1,7 +1,7 @@
 // A client of one bucket: puts, ranged reads, listings, deletions and multipart uploads, with retries.
 import { hash } from "node:crypto";
-import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { OutgoingAnswer } from "@platform/http1";
 import type { EgressGuard } from "@platform/kernel/egress";
 import { systemClock, type Clock } from "@platform/kernel/time";
 import { encodeUri, type SignedHead, signRequest } from "../signature/index.ts";
@@ -124,18 +124,18 @@ export interface S3Call {
 /** A short answer to an {@link S3Call}. */
 export interface S3Reply {
   status: number;
-  headers: IncomingHttpHeaders;
+  headers: Readonly<Record<string, string>>;
   text: string;
 }
 
 /** An answer whose body is being received. Whoever has it closes it. */
 export interface S3OpenAnswer {
   status: number;
-  headers: IncomingHttpHeaders;
+  headers: Readonly<Record<string, string>>;
   /** The body. Rejects if the store is silent while it is awaited, or ends early. */
   chunks(): AsyncGenerator<Buffer, void, undefined>;
-  /** The whole body, for short ones; in place of `chunks`, and faster. Rejects as that does. */
-  readAll(): Promise<Buffer>;
+  /** The whole body, of at most `bytesMax` bytes; in place of `chunks`, and faster. Rejects as that does. */
+  readAll(bytesMax: number): Promise<Buffer>;
   close(): void;
 }
 
@@ -169,6 +169,12 @@ interface Call extends S3Call {
   /** Its answer is passed on, with any status. */
   isOpen?: true;
 }
+
+/** Consumes an answer; `explain` gives the meaning of errors that its body is read with. */
+type ReadAnswer<Result> = (
+  answer: OutgoingAnswer,
+  explain: (error: unknown) => unknown,
+) => Promise<Result>;
 
 const MISSING_OBJECT: ReadonlySet<string> = new Set(["NoSuchKey", "NoSuchVersion"]);
 const CHECKSUMS = ["CRC32C", "CRC64NVME", "SHA256"] as const;
@@ -239,7 +245,7 @@ export class S3Client {
   request(call: S3Call, options: S3RequestOptions = {}): Promise<S3Reply> {
     return this.#send({ ...call, options }, async (answer) => {
       const text = await readText(answer, call.operation, BUCKET_DOCUMENT_BYTES_MAX);
-      return { status: answer.statusCode ?? 0, headers: answer.headers, text };
+      return { status: answer.status, headers: answer.headers, text };
     });
   }
 
@@ -249,9 +255,8 @@ export class S3Client {
   async open(call: S3Call, options: S3RequestOptions = {}): Promise<S3OpenAnswer> {
     const opened = Promise.withResolvers<S3OpenAnswer>();
     const closed = Promise.withResolvers<void>();
-    const { stallMs = STALL_MS } = this.#options;
-    const over = this.#send({ ...call, options, isOpen: true }, async (answer) => {
-      opened.resolve(openAnswer(answer, call.operation, stallMs, closed.resolve));
+    const over = this.#send({ ...call, options, isOpen: true }, async (answer, explain) => {
+      opened.resolve(openAnswer(answer, explain, closed.resolve));
       await closed.promise;
     });
     over.catch(opened.reject);
@@ -259,15 +264,28 @@ export class S3Client {
   }
 
   /** Reads the bytes from `start` to below `end`. An object that ends before `end` is `range_not_satisfiable`. */
-  getRange(
+  async getRange(
     key: string,
     start: number,
     end: number,
     options: S3RequestOptions = {},
   ): Promise<Buffer> {
-    const headers = { range: `bytes=${start}-${end - 1}` };
+    // Long-lived pieces must not keep a slab of other buffers.
+    const bytes = Buffer.allocUnsafeSlow(end - start);
+    await this.readRange(key, start, bytes, options);
+    return bytes;
+  }
+
+  /** As `getRange`, into memory of the caller, whose content is undefined after a failure. */
+  readRange(
+    key: string,
+    start: number,
+    target: Buffer,
+    options: S3RequestOptions = {},
+  ): Promise<void> {
+    const headers = { range: `bytes=${start}-${start + target.length - 1}` };
     return this.#send({ operation: "get", method: "GET", key, headers, options }, (answer) =>
-      readRange(answer, start, end),
+      readRange(answer, start, target),
     );
   }
 
@@ -465,10 +483,7 @@ export class S3Client {
     this.#transport.close();
   }
 
-  async #send<Result>(
-    call: Call,
-    read: (answer: IncomingMessage) => Promise<Result>,
-  ): Promise<Result> {
+  async #send<Result>(call: Call, read: ReadAnswer<Result>): Promise<Result> {
     const { operation, options } = call;
     const { requestsMax = 128, attemptsMax = 4 } = this.#options;
     if (this.#inFlight >= requestsMax) {
@@ -515,7 +530,7 @@ export class S3Client {
     call: Call,
     payloadHash: string,
     signals: readonly AbortSignal[],
-    read: (answer: IncomingMessage) => Promise<Result>,
+    read: ReadAnswer<Result>,
   ): Promise<Result> {
     const { operation, method, body } = call;
     const waitMs = this.#breaker.admit();
@@ -548,10 +563,10 @@ export class S3Client {
           isOpen,
           isOnce: call.options.isOnce === true,
         },
-        async (answer) => {
-          if (isOpen) settle((answer.statusCode ?? 0) < 500);
+        async (answer, explain) => {
+          if (isOpen) settle(answer.status < 500);
           else await refuseFailure(answer, operation);
-          return read(answer);
+          return read(answer, explain);
         },
       );
     } catch (error) {
@@ -643,8 +658,8 @@ async function hashBody(body: Uint8Array | S3Stream): Promise<string> {
   return Buffer.from(digest).toString("hex");
 }
 
-async function refuseFailure(answer: IncomingMessage, operation: S3Operation): Promise<void> {
-  const { statusCode: status = 0, headers } = answer;
+async function refuseFailure(answer: OutgoingAnswer, operation: S3Operation): Promise<void> {
+  const { status, headers } = answer;
   if (status >= 200 && status < 300) return;
   const text = await readText(answer, operation, ERROR_BYTES_MAX).catch(() => "");
   throw failureOf(operation, status, headers, parseAnswer(text));
@@ -653,7 +668,7 @@ async function refuseFailure(answer: IncomingMessage, operation: S3Operation): P
 function failureOf(
   operation: S3Operation,
   status: number,
-  headers: IncomingHttpHeaders,
+  headers: Readonly<Record<string, string>>,
   document: AnswerElement | undefined,
 ): S3ClientError {
   const found = document?.name === "Error" ? findText(document, "Code") : undefined;
@@ -669,41 +684,41 @@ function failureOf(
 }
 
 async function readDocument(
-  answer: IncomingMessage,
+  answer: OutgoingAnswer,
   operation: S3Operation,
   name: string,
 ): Promise<AnswerElement> {
   const root = parseAnswer(await readText(answer, operation, PAGE_BYTES_MAX));
-  const { statusCode: status = 0, headers } = answer;
+  const { status, headers } = answer;
   if (root?.name === "Error") throw failureOf(operation, status, headers, root);
   if (root?.name === name) return root;
   throw malformed(operation, `not a ${name}`, status);
 }
 
 // Success has no body; some servers and proxies send an error with status 200.
-async function readEmpty(answer: IncomingMessage, operation: S3Operation): Promise<void> {
+async function readEmpty(answer: OutgoingAnswer, operation: S3Operation): Promise<void> {
   const text = await readText(answer, operation, ERROR_BYTES_MAX);
   if (text.trim() === "") return;
-  const { statusCode: status = 0, headers } = answer;
+  const { status, headers } = answer;
   const root = parseAnswer(text);
   if (root?.name === "Error") throw failureOf(operation, status, headers, root);
   throw malformed(operation, "a document where none belongs", status);
 }
 
-async function readWritten(answer: IncomingMessage, operation: S3Operation): Promise<S3Written> {
+async function readWritten(answer: OutgoingAnswer, operation: S3Operation): Promise<S3Written> {
   await readEmpty(answer, operation);
   return { versionId: readVersionId(answer) };
 }
 
 // "null" is the version of buckets without versions.
-function readVersionId({ headers }: IncomingMessage): string | undefined {
+function readVersionId({ headers }: OutgoingAnswer): string | undefined {
   const found = headers["x-amz-version-id"];
   return typeof found === "string" && found !== "null" ? found : undefined;
 }
 
 const METADATA = "x-amz-meta-";
 
-function readMetadata({ headers }: IncomingMessage): Record<string, string> {
+function readMetadata({ headers }: OutgoingAnswer): Record<string, string> {
   const found = Object.entries(headers).flatMap(([name, value]) =>
     name.startsWith(METADATA) && typeof value === "string"
       ? [[name.slice(METADATA.length), value] as const]
@@ -712,64 +727,40 @@ function readMetadata({ headers }: IncomingMessage): Record<string, string> {
   return Object.fromEntries(found);
 }
 
-// The store may be silent for long if this side reads slowly: only the wait for the next bytes counts.
 function openAnswer(
-  answer: IncomingMessage,
-  operation: S3Operation,
-  stallMs: number,
+  answer: OutgoingAnswer,
+  explain: (error: unknown) => unknown,
   onClosed: () => void,
 ): S3OpenAnswer {
   async function* chunks(): AsyncGenerator<Buffer, void, undefined> {
-    const silent = (): void => {
-      answer.destroy(new S3ClientError("timeout", `silent for ${stallMs} ms`, { operation }));
-    };
-    let timer = setTimeout(silent, stallMs);
     try {
-      for await (const chunk of answer) {
-        clearTimeout(timer);
-        yield chunk as Buffer;
-        timer = setTimeout(silent, stallMs);
-      }
+      yield* answer.chunks();
+    } catch (error) {
+      throw explain(error);
     } finally {
-      clearTimeout(timer);
       onClosed();
     }
   }
-  const readAll = (): Promise<Buffer> =>
-    receiveAll(answer, operation, stallMs).finally(() => onClosed());
-  const { headers, statusCode: status = 0 } = answer;
+  const readAll = async (bytesMax: number): Promise<Buffer> => {
+    try {
+      return await answer.readAll(bytesMax);
+    } catch (error) {
+      throw explain(error);
+    } finally {
+      onClosed();
+    }
+  };
+  const { headers, status } = answer;
   return { status, headers, chunks, readAll, close: onClosed };
 }
 
-function receiveAll(
-  answer: IncomingMessage,
-  operation: S3Operation,
-  stallMs: number,
-): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const pieces: Buffer[] = [];
-    const timer = setTimeout(() => {
-      answer.destroy(new S3ClientError("timeout", `silent for ${stallMs} ms`, { operation }));
-    }, stallMs);
-    answer.on("data", (piece: Buffer) => {
-      pieces.push(piece);
-      timer.refresh();
-    });
-    answer.once("end", () => resolve(pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)));
-    answer.once("error", reject);
-    answer.once("close", () => {
-      clearTimeout(timer);
-      reject(new S3ClientError("truncated", "the answer ends early", { operation }));
-    });
-  });
-}
-
-async function readRange(answer: IncomingMessage, start: number, end: number): Promise<Buffer> {
+async function readRange(answer: OutgoingAnswer, start: number, target: Buffer): Promise<void> {
+  const end = start + target.length;
   const range = parseContentRange(answer.headers["content-range"]);
-  if (answer.statusCode !== 206 || range === undefined) {
+  if (answer.status !== 206 || range === undefined) {
     // Fails as an error that came with a success status, if it is one.
     await readEmpty(answer, "get");
-    throw malformed("get", "it ignores the range", answer.statusCode);
+    throw malformed("get", "it ignores the range", answer.status);
   }
   if (range.start !== start) throw malformed("get", "it is of another range", 206);
   if (range.end !== end) {
@@ -779,10 +770,10 @@ async function readRange(answer: IncomingMessage, start: number, end: number): P
     }
     throw malformed("get", "it is of another range", 206);
   }
-  return readExactly(answer, "get", end - start);
+  await readExactly(answer, "get", target);
 }
 
-async function readHead(answer: IncomingMessage): Promise<S3ObjectHead> {
+async function readHead(answer: OutgoingAnswer): Promise<S3ObjectHead> {
   await readText(answer, "head", 0);
   const length = answer.headers["content-length"];
   if (length === undefined || !/^\d{1,15}$/.test(length)) {
@@ -798,7 +789,7 @@ async function readHead(answer: IncomingMessage): Promise<S3ObjectHead> {
 }
 
 // Composite checksums are those of the parts' checksums, and say nothing that a client without the parts could compare.
-function readChecksums({ headers }: IncomingMessage): S3Checksum[] {
+function readChecksums({ headers }: OutgoingAnswer): S3Checksum[] {
   if (headers["x-amz-checksum-type"] === "COMPOSITE") return [];
   return CHECKSUMS.flatMap((algorithm) => {
     const value = headers[`x-amz-checksum-${algorithm.toLowerCase()}`];
@@ -806,10 +797,12 @@ function readChecksums({ headers }: IncomingMessage): S3Checksum[] {
   });
 }
 
-async function readHeadOfRange(answer: IncomingMessage): Promise<S3ObjectHead> {
+async function readHeadOfRange(answer: OutgoingAnswer): Promise<S3ObjectHead> {
   const range = parseContentRange(answer.headers["content-range"]);
-  if (range === undefined) throw malformed("head", "it ignores the range", answer.statusCode);
-  await readExactly(answer, "head", range.end - range.start);
+  if (range?.start !== 0 || range.end !== 1) {
+    throw malformed("head", "it ignores the range", answer.status);
+  }
+  await readExactly(answer, "head", Buffer.alloc(1));
   const { etag } = answer.headers;
   const described = { versionId: readVersionId(answer), metadata: readMetadata(answer) };
   return { bytes: range.total, etag, ...described, checksums: [] };

@@ -1,17 +1,23 @@
 // One HTTP request to the store, over connections that are kept.
-import { once } from "node:events";
 import {
-  Agent as HttpAgent,
-  type ClientRequest,
-  type IncomingMessage,
-  request as requestHttp,
-} from "node:http";
-import { Agent as HttpsAgent, request as requestHttps } from "node:https";
+  createEngine,
+  createUpstreamPool,
+  OutgoingError,
+  sendRequest,
+  type Engine,
+  type OutgoingAnswer,
+  type OutgoingCall,
+  type UpstreamPool,
+} from "@platform/http1";
 import { EgressError, type EgressGuard } from "@platform/kernel/egress";
 import { S3ClientError, type S3Operation } from "./error.ts";
 
 /** Longest time of a body that is sent while it is read; its stalls end it sooner. */
 const STREAM_MS_MAX = 86_400_000;
+/** Hosts with connections: buckets may be in the host's name. */
+const HOSTS_MAX = 64;
+/** A host's connections end so long after it has been forgotten, unless their requests end sooner. */
+const FORGOTTEN_MS = 120_000;
 
 /** Options of a `Transport`. */
 export interface TransportOptions {
@@ -47,25 +53,14 @@ export interface TransportRequest {
 /** Sends requests; rejects with an S3ClientError. */
 export class Transport {
   readonly #options: TransportOptions;
-  readonly #agent: HttpAgent | HttpsAgent;
-  readonly #streams: HttpAgent | HttpsAgent;
+  readonly #engine: Engine;
+  /** By host, the one used last at the end. */
+  readonly #pools = new Map<string, UpstreamPool>();
 
   constructor(options: TransportOptions) {
     this.#options = options;
-    const { endpoint, guard, ca, socketsMax } = options;
-    const shared = {
-      keepAlive: true,
-      maxSockets: socketsMax,
-      maxFreeSockets: socketsMax,
-      ...(guard === undefined ? {} : { lookup: guard.lookup }),
-    };
-    const secure = { ...shared, ...(ca === undefined ? {} : { ca: [...ca] }) };
-    const isSecure = endpoint.protocol === "https:";
-    this.#agent = isSecure ? new HttpsAgent(secure) : new HttpAgent(shared);
-    const once = { keepAlive: false };
-    this.#streams = isSecure
-      ? new HttpsAgent({ ...secure, ...once })
-      : new HttpAgent({ ...shared, ...once });
+    // Silence is noticed late by two intervals at most.
+    this.#engine = createEngine({ intervalMs: Math.min(1_000, options.stallMs / 8) });
   }
 
   /**
@@ -74,22 +69,22 @@ export class Transport {
    */
   async send<Result>(
     request: TransportRequest,
-    read: (answer: IncomingMessage) => Promise<Result>,
+    read: (answer: OutgoingAnswer, explain: (error: unknown) => unknown) => Promise<Result>,
   ): Promise<Result> {
     const attempt = new Attempt(this.#options, request);
-    const agent = isStream(request.body) ? this.#streams : this.#agent;
     try {
       for (let isRetry = false; ; isRetry = true) {
-        const sent = attempt.open(agent);
+        const call = this.#open(request, isRetry);
+        attempt.use(call);
         try {
-          const answer = await sent.answer;
-          if (request.isOpen) attempt.endLimits(answer);
-          return await read(answer);
+          const answer = await call.answer;
+          if (request.isOpen) attempt.endLimit();
+          return await read(answer, (error) => attempt.explain(error));
         } catch (error) {
           const isLast = isRetry || request.isOnce || attempt.isOver;
-          if (isLast || !sent.isStale(error)) throw error;
+          if (isLast || !call.isStale) throw error;
         } finally {
-          sent.release();
+          call.destroy();
         }
       }
     } catch (error) {
@@ -101,54 +96,70 @@ export class Transport {
 
   /** Closes all connections. */
   close(): void {
-    this.#agent.destroy();
-    this.#streams.destroy();
+    for (const pool of this.#pools.values()) pool.close();
+    this.#pools.clear();
+    this.#engine.close();
   }
-}
 
-function isStream(body: TransportRequest["body"]): body is AsyncIterable<Uint8Array> {
-  return body !== undefined && Symbol.asyncIterator in body;
-}
+  #open(
+    { method, hostname, target, headers, body }: TransportRequest,
+    isRetry: boolean,
+  ): OutgoingCall {
+    const { guard, stallMs } = this.#options;
+    guard?.checkHost(hostname);
+    return sendRequest(this.#engine, this.#poolOf(hostname), {
+      method,
+      target,
+      headers,
+      body,
+      mayReuse: !isRetry,
+      stallMs,
+    });
+  }
 
-// Ends early if the store answers before it has everything, or closes the connection.
-async function sendStream(
-  outgoing: ClientRequest,
-  body: AsyncIterable<Uint8Array>,
-  stallMs: number,
-): Promise<void> {
-  const over = new AbortController();
-  outgoing.once("close", () => over.abort());
-  try {
-    for await (const chunk of body) {
-      if (over.signal.aborted) return;
-      if (outgoing.write(chunk)) continue;
-      outgoing.setTimeout(stallMs);
-      await once(outgoing, "drain", { signal: over.signal });
-      outgoing.setTimeout(0);
+  #poolOf(hostname: string): UpstreamPool {
+    const known = this.#pools.get(hostname);
+    if (known !== undefined && this.#pools.size === 1) return known;
+    this.#pools.delete(hostname);
+    const pool = known ?? this.#createPool(hostname);
+    this.#pools.set(hostname, pool);
+    if (this.#pools.size > HOSTS_MAX) {
+      const [oldest, forgotten] = this.#pools.entries().next().value!;
+      this.#pools.delete(oldest);
+      void forgotten.drain(FORGOTTEN_MS);
     }
-    outgoing.setTimeout(stallMs);
-    outgoing.end();
-  } catch (error) {
-    if (!over.signal.aborted) outgoing.destroy(error as Error);
+    return pool;
+  }
+
+  #createPool(hostname: string): UpstreamPool {
+    const { endpoint, guard, ca, socketsMax, stallMs } = this.#options;
+    const isSecure = endpoint.protocol === "https:";
+    const port = endpoint.port === "" ? (isSecure ? 443 : 80) : Number(endpoint.port);
+    // Node wants IPv6 addresses without brackets.
+    const host = hostname.replace(/^\[|\]$/g, "");
+    return createUpstreamPool({
+      engine: this.#engine,
+      addresses: [{ host, port }],
+      lookup: guard?.lookup,
+      connectionsMax: socketsMax,
+      idleMax: socketsMax,
+      connectTimeoutMs: stallMs,
+      // The time of the attempt counts.
+      waitTimeoutMs: Infinity,
+      ...(isSecure
+        ? { tls: { serverName: host, ...(ca === undefined ? {} : { ca: ca.join("\n") }) } }
+        : {}),
+    });
   }
 }
 
-interface Sent {
-  answer: Promise<IncomingMessage>;
-  /** True if the connection was a kept one and broke before an answer. */
-  isStale: (error: unknown) => boolean;
-  /** Closes the connection unless the answer has been read to its end. */
-  release: () => void;
-}
-
-/** The time limits of a request and the meaning of its errors. */
+/** The time limit of a request and the meaning of its errors. */
 class Attempt {
   readonly #options: TransportOptions;
   readonly #request: TransportRequest;
   readonly #timer: NodeJS.Timeout;
-  #outgoing: ClientRequest | undefined;
+  #call: OutgoingCall | undefined;
   #isLate = false;
-  #isStalled = false;
 
   constructor(options: TransportOptions, request: TransportRequest) {
     this.#options = options;
@@ -156,19 +167,24 @@ class Attempt {
     const limitMs = isStream(request.body) ? STREAM_MS_MAX : options.attemptMs;
     this.#timer = setTimeout(() => {
       this.#isLate = true;
-      this.#cancel();
+      this.#call?.destroy();
     }, limitMs);
     // Signals that follow several others, and the one of a request, cost more than all else that it needs.
     for (const signal of request.signals) signal.addEventListener("abort", this.#cancel);
   }
 
   readonly #cancel = (): void => {
-    this.#outgoing?.destroy(new Error("the request was ended"));
+    this.#call?.destroy();
   };
 
-  endLimits(answer: IncomingMessage): void {
+  /** Limits this call from now on. */
+  use(call: OutgoingCall): void {
+    this.#call = call;
+    if (this.isOver) call.destroy();
+  }
+
+  endLimit(): void {
     clearTimeout(this.#timer);
-    answer.socket.setTimeout(0);
   }
 
   get isOver(): boolean {
@@ -179,66 +195,39 @@ class Attempt {
     return this.#request.signals.some(({ aborted }) => aborted);
   }
 
-  open(agent: HttpAgent | HttpsAgent): Sent {
-    const { endpoint, guard, stallMs } = this.#options;
-    const { method, hostname, target, headers, body } = this.#request;
-    guard?.checkHost(hostname);
-    const send = endpoint.protocol === "https:" ? requestHttps : requestHttp;
-    const outgoing = send({
-      protocol: endpoint.protocol,
-      // Node wants IPv6 addresses without brackets.
-      hostname: hostname.replace(/^\[|\]$/g, ""),
-      port: endpoint.port === "" ? undefined : Number(endpoint.port),
-      method,
-      path: target,
-      headers,
-      agent,
-      // The source of a stream may be slower than that.
-      timeout: isStream(body) ? 0 : stallMs,
-    });
-    this.#outgoing = outgoing;
-    outgoing.on("timeout", () => {
-      this.#isStalled = true;
-      outgoing.destroy(new Error("the store is silent"));
-    });
-    let received: IncomingMessage | undefined;
-    const answer = new Promise<IncomingMessage>((resolve, reject) => {
-      outgoing.once("response", (message) => {
-        received = message;
-        resolve(message);
-      });
-      outgoing.on("error", reject);
-    });
-    if (this.isOver) this.#cancel();
-    if (isStream(body)) void sendStream(outgoing, body, stallMs);
-    else outgoing.end(body);
-    return {
-      answer,
-      isStale: () => outgoing.reusedSocket && received === undefined && !this.#isStalled,
-      release: () => {
-        if (received?.complete !== true || !received.readableEnded) outgoing.destroy();
-      },
-    };
-  }
-
   explain(error: unknown): unknown {
-    const isExplained = error instanceof S3ClientError;
-    // An answer that ends early may have been ended by this side.
-    if (isExplained && error.code !== "truncated") return error;
+    if (error instanceof S3ClientError) return error;
     const { operation } = this.#request;
     const { endpoint, attemptMs, stallMs } = this.#options;
-    const details = { operation, cause: error };
+    const cause = error instanceof OutgoingError ? (error.cause ?? error) : error;
+    const details = { operation, cause };
     const { host } = endpoint;
     if (this.#isAborted) return new S3ClientError("aborted", "aborted", details);
     if (this.#isLate) {
       return new S3ClientError("timeout", `${host}: not done within ${attemptMs} ms`, details);
     }
-    if (this.#isStalled) {
-      return new S3ClientError("timeout", `${host}: silent for ${stallMs} ms`, details);
-    }
-    if (isExplained) return error;
     if (error instanceof EgressError && error.code === "address_not_allowed") {
       return new S3ClientError("address_not_allowed", error.message, details);
+    }
+    if (!(error instanceof OutgoingError)) {
+      return new S3ClientError("unreachable", `${host}: no answer`, details);
+    }
+    const { kind, detail } = error;
+    if (kind === "stalled" || kind === "connect-timeout") {
+      return new S3ClientError("timeout", `${host}: silent for ${stallMs} ms`, details);
+    }
+    if (detail === "address_not_allowed") {
+      return new S3ClientError(
+        "address_not_allowed",
+        `${host}: its address is not allowed`,
+        details,
+      );
+    }
+    if (kind === "truncated") {
+      return new S3ClientError("truncated", "the answer ends early", details);
+    }
+    if (kind === "malformed-response") {
+      return new S3ClientError("malformed_answer", `malformed answer: ${detail}`, details);
     }
     return new S3ClientError("unreachable", `${host}: no answer`, details);
   }
@@ -247,4 +236,8 @@ class Attempt {
     clearTimeout(this.#timer);
     for (const signal of this.#request.signals) signal.removeEventListener("abort", this.#cancel);
   }
+}
+
+function isStream(body: TransportRequest["body"]): body is AsyncIterable<Uint8Array> {
+  return body !== undefined && Symbol.asyncIterator in body;
 }

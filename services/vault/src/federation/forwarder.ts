@@ -230,7 +230,7 @@ export class Forwarder {
 
   async #readWhole(answer: S3OpenAnswer, { settings: { name } }: Remote): Promise<Buffer> {
     try {
-      return await answer.readAll();
+      return await answer.readAll(WHOLE_ANSWER_BYTES_MAX);
     } catch (cause) {
       throw new S3Error("ServiceUnavailable", { message: `The remote ${name} fails.`, cause });
     }
