@@ -36,8 +36,8 @@ export class ColdStoreError extends Error {
 export interface ColdStore {
   /** Creates an object. What `source.read` rejects with is passed on. */
   put: (object: string, source: ColdSource) => Promise<void>;
-  /** Reads the bytes from `start` to below `end`, exactly. */
-  read: (object: string, start: number, end: number) => Promise<Buffer>;
+  /** Fills `target` with the bytes from `start` on. After a failure its content is undefined. */
+  read: (object: string, start: number, target: Buffer) => Promise<void>;
   /** Removes an object, and with `isUnfinished` what an upload left; one that does not exist counts as removed. */
   remove: (object: string, isUnfinished?: boolean) => Promise<void>;
   /** Size of an object; `undefined` only if the store says that it does not exist. */

@@ -76,8 +76,7 @@ export class ChunkCache {
   async put(name: string, chunk: Buffer): Promise<void> {
     if (chunk.length > this.#bytesMax || this.#sizes.has(name)) return;
     try {
-      await this.#disk.makeFolder("").catch(() => undefined);
-      const file = await this.#disk.open(`${name}.new`, "create");
+      const file = await this.#create(`${name}.new`);
       try {
         await file.write([chunk], 0);
       } finally {
@@ -111,6 +110,16 @@ export class ChunkCache {
 
   async close(): Promise<void> {
     await this.#files.close();
+  }
+
+  // The folder may have been removed.
+  async #create(path: string): Promise<DiskFile> {
+    try {
+      return await this.#disk.open(path, "create");
+    } catch {
+      await this.#disk.makeFolder("");
+      return this.#disk.open(path, "create");
+    }
   }
 
   #add(name: string, bytes: number): void {

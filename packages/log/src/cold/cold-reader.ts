@@ -4,6 +4,7 @@ import { ColdStoreError } from "../cold-store.ts";
 import { LogError } from "../errors.ts";
 import type { ColdOptions } from "../types.ts";
 import { ChunkCache, chunkName } from "./chunk-cache.ts";
+import { ChunkMemory, type HeldChunk } from "./chunk-memory.ts";
 import { ColdShare } from "./cold-share.ts";
 import { FetchSlots } from "./fetch-slots.ts";
 
@@ -55,8 +56,8 @@ interface Chunk extends ColdFile {
 export class ColdReader {
   readonly #options: ColdReaderOptions;
   readonly #slots = new FetchSlots();
-  /** Chunks by name until they are in the cache. */
-  readonly #fetches = new Map<string, Promise<Buffer>>();
+  readonly #memory = new ChunkMemory(CHUNK_BYTES);
+  readonly #fetches = new Set<Promise<void>>();
   readonly #writes = new Set<Promise<void>>();
   /** The chunk read last, by object. */
   readonly #lastRead = new Map<string, number>();
@@ -120,7 +121,9 @@ export class ColdReader {
   /** Removes the chunks of an object from the cache: they may be damaged. */
   async drop(file: ColdFile): Promise<void> {
     for (let index = 0; index * CHUNK_BYTES < file.bytes; index += 1) {
-      await this.#cache?.remove(chunkName(file.object, index));
+      const name = chunkName(file.object, index);
+      this.#memory.forget(name);
+      await this.#cache?.remove(name);
     }
   }
 
@@ -133,7 +136,7 @@ export class ColdReader {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#ending.resolve();
-    await Promise.allSettled(this.#fetches.values());
+    await Promise.allSettled(this.#fetches);
     await Promise.all(this.#writes);
     await this.#cache?.close();
   }
@@ -157,6 +160,7 @@ export class ColdReader {
       this.#watchesLoop = false;
       this.share.noteLateness(Math.max(0, nowMs - dueMs), nowMs);
       if (!this.#isClosed && nowMs - this.#lastTakenMs < LOOP_WATCH_MS) this.#watchLoop();
+      else this.#memory.clear();
     });
   }
 
@@ -168,8 +172,7 @@ export class ColdReader {
     position: number,
   ): Promise<void> {
     const isSequential = this.#noteRead(chunk);
-    const flight = this.#fetches.get(chunk.name);
-    if (flight === undefined) {
+    if (this.#memory.get(chunk.name) === undefined) {
       const range = { into, at, length, position };
       if ((await this.#cache?.read(chunk.name, chunk.end - chunk.start, range)) === true) {
         this.reads.cache += 1;
@@ -177,10 +180,16 @@ export class ColdReader {
         return;
       }
     }
-    const fetching = this.#fetches.get(chunk.name) ?? this.#fetch(chunk, () => this.#take(chunk));
-    if (isSequential) this.#fetchAhead(chunk);
-    const bytes = await fetching;
-    bytes.copy(into, at, position, position + length);
+    const held = this.#memory.get(chunk.name) ?? this.#fetch(chunk, () => this.#take(chunk));
+    if (held.isDone) this.reads.cache += 1;
+    held.users += 1;
+    try {
+      if (isSequential) this.#fetchAhead(chunk);
+      await held.arrived;
+      held.bytes.copy(into, at, position, position + length);
+    } finally {
+      this.#memory.release(chunk.name, held);
+    }
   }
 
   /** True if the reader of the object goes on where the last read was. */
@@ -199,9 +208,10 @@ export class ColdReader {
     for (let ahead = 1; ahead <= CHUNKS_AHEAD; ahead += 1) {
       const next = chunkAt(chunk, chunk.index + ahead);
       if (next.start >= chunk.bytes || this.#isClosed) return;
-      if (this.#fetches.has(next.name) || this.#cache?.has(next.name) === true) continue;
+      const isHere = this.#memory.get(next.name) !== undefined;
+      if (isHere || this.#cache?.has(next.name) === true) continue;
       if (!this.#slots.tryTake(chunk.partition)) return;
-      this.#fetch(next, () => Promise.resolve()).catch(() => undefined);
+      this.#fetch(next, () => Promise.resolve());
     }
   }
 
@@ -209,37 +219,48 @@ export class ColdReader {
     await this.#slots.take(partition);
   }
 
-  #fetch(chunk: Chunk, takeSlot: () => Promise<void>): Promise<Buffer> {
-    const fetching = this.#fetchInSlot(chunk, takeSlot);
-    this.#fetches.set(chunk.name, fetching);
-    fetching.catch(() => this.#fetches.delete(chunk.name));
-    return fetching;
+  #fetch(chunk: Chunk, takeSlot: () => Promise<void>): HeldChunk {
+    const { name } = chunk;
+    const held = this.#memory.hold(name, (own) => this.#fetchInSlot(chunk, own, takeSlot));
+    const settled = held.arrived.then(
+      () => this.#keep(chunk, held),
+      () => {
+        // The next reader tries again.
+        this.#memory.forget(name);
+        this.#memory.release(name, held);
+      },
+    );
+    this.#fetches.add(settled);
+    void settled.finally(() => this.#fetches.delete(settled));
+    return held;
   }
 
-  async #fetchInSlot(chunk: Chunk, takeSlot: () => Promise<void>): Promise<Buffer> {
+  async #fetchInSlot(chunk: Chunk, held: HeldChunk, takeSlot: () => Promise<void>): Promise<void> {
     await takeSlot();
     try {
-      const bytes = await this.#fetchPatiently(chunk);
+      await this.#fetchPatiently(chunk, this.#memory.claim(held, chunk.end - chunk.start));
       this.reads.store += 1;
-      const writing = this.#keep(chunk, bytes);
-      this.#writes.add(writing);
-      void writing.finally(() => {
-        this.#writes.delete(writing);
-        this.#fetches.delete(chunk.name);
-      });
       // The store is not read faster than the disk takes it.
-      if (this.#writes.size > WRITES_MAX) await writing;
-      return bytes;
+      if (this.#writes.size >= WRITES_MAX) await Promise.race(this.#writes);
     } finally {
       this.#slots.release(chunk.partition);
     }
   }
 
-  async #keep({ name }: Chunk, bytes: Buffer): Promise<void> {
+  async #keep({ name }: Chunk, held: HeldChunk): Promise<void> {
+    const writing = this.#write(name, held.bytes);
+    this.#writes.add(writing);
+    await writing;
+    this.#writes.delete(writing);
+    held.isDone = true;
+    this.#memory.release(name, held);
+  }
+
+  async #write(name: string, bytes: Buffer): Promise<void> {
     if (this.#options.hasRoom()) await this.#cache?.put(name, bytes);
   }
 
-  async #fetchPatiently({ object, start, end }: Chunk): Promise<Buffer> {
+  async #fetchPatiently({ object, start }: Chunk, bytes: Buffer): Promise<void> {
     for (let backoffMs = BACKOFF_MS; ; backoffMs = Math.min(BACKOFF_MS_MAX, backoffMs * 2)) {
       if (this.#isClosed) throw new LogError("closed", "the log is closed");
       const cold = this.#cold;
@@ -247,9 +268,9 @@ export class ColdReader {
         throw new LogError("cold-unavailable", "no object store is configured for these records");
       }
       try {
-        const bytes = await cold.store.read(object, start, end);
+        await cold.store.read(object, start, bytes);
         this.#failingSinceMs = undefined;
-        return bytes;
+        return;
       } catch (error) {
         if (!(error instanceof ColdStoreError)) throw error;
         this.#options.onFailure(error);

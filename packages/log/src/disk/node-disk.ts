@@ -11,7 +11,7 @@ import {
   writev,
   type WriteVResult,
 } from "node:fs";
-import { mkdir, readdir, rename, rm, rmdir, stat, statfs } from "node:fs/promises";
+import { mkdir, readdir, rename, rmdir, stat, statfs, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { LogError } from "../errors.ts";
@@ -60,7 +60,14 @@ export function openNodeDisk(root: string): Disk {
       }
     },
     rename: (from, to) => rename(full(from), full(to)),
-    remove: (path) => rm(full(path), { force: true }),
+    // `rm` asks for the kind of the path first, on the calling thread.
+    async remove(path) {
+      try {
+        await unlink(full(path));
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+      }
+    },
     async removeFolder(path) {
       try {
         await rmdir(full(path));

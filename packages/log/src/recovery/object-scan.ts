@@ -19,10 +19,9 @@ export async function scanObjects(
   const problems: Quarantine[] = [];
   for await (const { object, bytes, modifiedMs } of store.list(prefix)) {
     const name = parseObjectName(object);
-    const head =
-      name !== undefined && bytes >= SEGMENT_HEADER_BYTES + BATCH_HEADER_BYTES
-        ? await store.read(object, 0, SEGMENT_HEADER_BYTES + BATCH_HEADER_BYTES)
-        : Buffer.alloc(0);
+    const isLong = name !== undefined && bytes >= SEGMENT_HEADER_BYTES + BATCH_HEADER_BYTES;
+    const head = Buffer.alloc(isLong ? SEGMENT_HEADER_BYTES + BATCH_HEADER_BYTES : 0);
+    if (isLong) await store.read(object, 0, head);
     const description = await decodeSegmentHeader(head);
     const first = readBatchHeader(head, SEGMENT_HEADER_BYTES);
     if (name === undefined || description === undefined || first === undefined) {

@@ -27,8 +27,7 @@ export class FolderColdStore implements ColdStore {
     await rename(`${path}.part`, path);
   }
 
-  async read(object: string, start: number, end: number): Promise<Buffer> {
-    const bytes = Buffer.alloc(end - start);
+  async read(object: string, start: number, target: Buffer): Promise<void> {
     let file;
     try {
       file = await open(join(this.#folder, object), "r");
@@ -36,9 +35,8 @@ export class FolderColdStore implements ColdStore {
       throw new ColdStoreError("missing", object, { cause, isMissing: true });
     }
     try {
-      const { bytesRead } = await file.read(bytes, 0, bytes.length, start);
-      if (bytesRead < bytes.length) throw new ColdStoreError("short", object);
-      return bytes;
+      const { bytesRead } = await file.read(target, 0, target.length, start);
+      if (bytesRead < target.length) throw new ColdStoreError("short", object);
     } finally {
       await file.close();
     }

@@ -37,12 +37,12 @@ export class SimColdStore implements ColdStore {
     await this.#step("put", "after", object);
   }
 
-  async read(object: string, start: number, end: number): Promise<Buffer> {
+  async read(object: string, start: number, target: Buffer): Promise<void> {
     await this.#step("read", "before", object);
     const bytes = this.objects.get(object);
     if (bytes === undefined) throw new ColdStoreError("missing", object, { isMissing: true });
-    if (end > bytes.length) throw new ColdStoreError("short", object);
-    return Buffer.from(bytes.subarray(start, end));
+    if (start + target.length > bytes.length) throw new ColdStoreError("short", object);
+    bytes.copy(target, 0, start);
   }
 
   async remove(object: string): Promise<void> {

@@ -58,9 +58,9 @@ export class S3ColdStore implements ColdStore {
     );
   }
 
-  read(object: string, start: number, end: number): Promise<Buffer> {
+  read(object: string, start: number, target: Buffer): Promise<void> {
     const options = { attemptsMax: ATTEMPTS_MAX };
-    return explain(this.#client.getRange(this.#prefix + object, start, end, options));
+    return explain(this.#client.readRange(this.#prefix + object, start, target, options));
   }
 
   async remove(object: string, isUnfinished = false): Promise<void> {

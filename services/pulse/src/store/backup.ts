@@ -109,8 +109,11 @@ async function fetchObject(
 ): Promise<void> {
   const file = await open(path, "w", 0o600);
   try {
+    const memory = Buffer.allocUnsafeSlow(Math.min(bytes, FETCH_BYTES));
     for (let at = 0; at < bytes; at += FETCH_BYTES) {
-      await file.write(await store.read(object, at, Math.min(bytes, at + FETCH_BYTES)));
+      const part = memory.subarray(0, Math.min(bytes - at, FETCH_BYTES));
+      await store.read(object, at, part);
+      await file.writeFile(part);
     }
   } finally {
     await file.close();
