@@ -1,6 +1,7 @@
 // Guests on streams: chains, back-pressure, limits, environment, cancellation.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { getEventListeners } from "node:events";
 import { after, test } from "node:test";
 import { assemble } from "@platform/testing/guests";
 import { GuestError, type GuestErrorCode, GuestStreams } from "../src/stream/index.ts";
@@ -186,6 +187,38 @@ test("a cancelled run ends, one whose reader leaves as well, and both free their
   const next = streams.run({ guests: [{ module: copy }], input: only("next"), ...times });
   assert.equal(await collect(next.output), "next");
   assert.deepEqual(streams.counts, { running: 0, waiting: 0 });
+});
+
+test("many runs take no more memory than some, and a signal that outlives them does not keep them", async () => {
+  const module = await streams.load(identity);
+  const { signal } = new AbortController();
+  const piece = Buffer.alloc(4_096, 5);
+  const runOne = async (): Promise<void> => {
+    const run = streams.run({ guests: [{ module }], input: pieces(1, piece), ...times });
+    run.cancelWith(signal);
+    for await (const chunk of run.output) assert.equal(chunk[0], 5);
+  };
+  const runMany = async (count: number): Promise<void> => {
+    for (let index = 0; index < count; index += 1) await runOne();
+  };
+  await runMany(20);
+  const before = process.memoryUsage.rss();
+  await runMany(500);
+  const grown = (process.memoryUsage.rss() - before) / (1024 * 1024);
+  assert.ok(grown < 100, `grown by ${grown} MiB`);
+  assert.equal(getEventListeners(signal, "abort").length, 0);
+});
+
+test("a signal ends its run, also if it was aborted before", async () => {
+  const module = await streams.load(spin);
+  const stopping = new AbortController();
+  const run = streams.run({ guests: [{ module }], input: only(""), ...times });
+  run.cancelWith(stopping.signal);
+  stopping.abort();
+  await fails("cancelled", run.result);
+  const late = streams.run({ guests: [{ module }], input: only(""), ...times });
+  late.cancelWith(stopping.signal);
+  await fails("cancelled", late.result);
 });
 
 test("a module never holds all places, and the queue has a limit", async () => {

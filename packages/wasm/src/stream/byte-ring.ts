@@ -41,6 +41,11 @@ export class ByteRing {
     this.#bytes = new Uint8Array(memory, HEADER_BYTES);
   }
 
+  /** Makes it as new: nobody uses it any more. A wait that has ended may still be told. */
+  reset(): void {
+    for (const word of [WRITTEN, READ, FLAGS]) Atomics.store(this.#words, word, 0);
+  }
+
   /** Writes as much as there is room for; returns the number of bytes. All of them if there is no reader any more. */
   tryWrite(bytes: Uint8Array): number {
     if (this.#has(UNREAD | ABORTED)) return bytes.length;

@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import { GuestError } from "../errors.ts";
 import type { GuestModule } from "../module/guest-module.ts";
 import { PAGE_BYTES, sandboxModule } from "../module/sandbox.ts";
+import { ByteRing } from "./byte-ring.ts";
 import { type GuestRun, type StreamCall, StreamRun } from "./stream-run.ts";
 import { StreamThreadHandle } from "./stream-thread-handle.ts";
 
@@ -31,6 +32,8 @@ export interface GuestStreamsOptions {
 export const CHAIN_MAX = 8;
 /** Idle threads that are kept for each possible run. */
 const IDLE_PER_RUN = 2;
+/** Unused rings that are kept for each possible run. V8 does not count shared memory, and would collect too many too late. */
+const RINGS_PER_RUN = 2;
 
 interface Waiter {
   readonly modules: ReadonlySet<string>;
@@ -49,6 +52,7 @@ interface Waiter {
 export class GuestStreams {
   readonly #options: Required<GuestStreamsOptions>;
   readonly #idle: StreamThreadHandle[] = [];
+  readonly #rings: ByteRing[] = [];
   readonly #running = new Map<StreamRun, ReadonlySet<string>>();
   #waiting: Waiter[] = [];
   #isClosed = false;
@@ -99,6 +103,8 @@ export class GuestStreams {
       wholeBytesMax: this.#options.wholeBytesMax,
       takeThread: () => this.#takeThread(),
       giveThread: (thread) => this.#giveThread(thread),
+      takeRing: () => this.#rings.pop() ?? new ByteRing(),
+      giveRing: (ring) => this.#giveRing(ring),
       onEnd: () => {
         this.#running.delete(run);
         this.#waiting = this.#waiting.filter((waiter) => waiter !== own);
@@ -157,6 +163,12 @@ export class GuestStreams {
     const isWanted = !this.#isClosed && this.#idle.length < this.#options.runs * IDLE_PER_RUN;
     if (isWanted) this.#idle.push(thread);
     else void thread.end(createClosedError());
+  }
+
+  #giveRing(ring: ByteRing): void {
+    if (this.#isClosed || this.#rings.length >= this.#options.runs * RINGS_PER_RUN) return;
+    ring.reset();
+    this.#rings.push(ring);
   }
 }
 

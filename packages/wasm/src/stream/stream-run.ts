@@ -1,7 +1,7 @@
 // One run of a chain of guests on a stream.
 import { GuestError } from "../errors.ts";
 import type { GuestModule } from "../module/guest-module.ts";
-import { ByteRing } from "./byte-ring.ts";
+import type { ByteRing } from "./byte-ring.ts";
 import { GuestClock } from "./guest-clock.ts";
 import type { FromStreamThread } from "./messages.ts";
 import type { StreamThreadHandle, ThreadTask, TimeLimits } from "./stream-thread-handle.ts";
@@ -51,6 +51,8 @@ export interface GuestRun {
   readonly stderr: string;
   /** Ends the run with the code `cancelled`, unless it has ended. */
   cancel(): void;
+  /** Cancels the run when `signal` is aborted. The signal may outlive many runs: it does not keep those that have ended. */
+  cancelWith(signal: AbortSignal): void;
 }
 
 /** The pool of a run. */
@@ -58,6 +60,8 @@ export interface StreamRunPool {
   readonly wholeBytesMax: number;
   readonly takeThread: () => StreamThreadHandle;
   readonly giveThread: (thread: StreamThreadHandle) => void;
+  readonly takeRing: () => ByteRing;
+  readonly giveRing: (ring: ByteRing) => void;
   readonly onEnd: () => void;
 }
 
@@ -74,6 +78,7 @@ export class StreamRun implements GuestRun {
   readonly #clocks: GuestClock[] = [];
   readonly #busy = new Set<StreamThreadHandle>();
   readonly #guests: Promise<void>[] = [];
+  #feeding: Promise<void> | undefined;
   readonly #failing = Promise.withResolvers<never>();
   readonly #begun = Promise.withResolvers<void>();
   readonly #ended = Promise.withResolvers<void>();
@@ -99,6 +104,14 @@ export class StreamRun implements GuestRun {
     this.fail(new GuestError("cancelled", "The run was cancelled."));
   }
 
+  cancelWith(signal: AbortSignal): void {
+    if (signal.aborted) return this.cancel();
+    const cancel = (): void => this.cancel();
+    const forget = (): void => signal.removeEventListener("abort", cancel);
+    signal.addEventListener("abort", cancel);
+    void this.result.then(forget, forget);
+  }
+
   /** Ends the run with an error. */
   fail(reason: Error): void {
     if (this.#isSettled) return;
@@ -116,9 +129,9 @@ export class StreamRun implements GuestRun {
     await this.#begun.promise;
     if (this.#isSettled) return this.#failing.promise;
     const errors: string[] = [];
-    this.#rings = Array.from({ length: this.#call.guests.length + 1 }, () => new ByteRing());
+    this.#rings = Array.from({ length: this.#call.guests.length + 1 }, this.#pool.takeRing);
     this.#call.guests.forEach((guest, index) => this.#startGuest(guest, index, errors));
-    void this.#feed();
+    this.#feeding = this.#feed();
     await Promise.all(this.#guests);
     if (this.#isSettled) return this.#failing.promise;
     this.#isSettled = true;
@@ -214,8 +227,16 @@ export class StreamRun implements GuestRun {
       // The last bytes are not the end: the guests must have succeeded.
       await this.result;
       isWhole = true;
+      void this.#giveRings();
     } finally {
       if (!isWhole) this.cancel();
     }
+  }
+
+  // After a success that was read to its end, threads have left them. After a failure a thread may still write.
+  async #giveRings(): Promise<void> {
+    await this.#feeding;
+    for (const ring of this.#rings) this.#pool.giveRing(ring);
+    this.#rings = [];
   }
 }

@@ -1,5 +1,6 @@
 // A store whose modules are stopped: writes go on, the work of triggers waits, and is done after a start with modules.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { waitFor } from "@platform/testing/wait";
 import { listKeys } from "../job/rig.ts";
@@ -13,6 +14,8 @@ const IS_LONG = PUTS >= 10_000;
 const LANES = 16;
 const BODY = Buffer.alloc(4_096, 7);
 const P99_MAX = 1.25;
+/** Of the daemon after all runs. It does not grow with their number. */
+const MEMORY_MIB_MAX = 1_000;
 
 let serving: Serving;
 before(async () => {
@@ -43,6 +46,11 @@ async function countWaiting(): Promise<number> {
     callJson(serving, "GET", "/admin/tasks"),
   );
   return kinds.find(({ kind }) => kind === "trigger")?.waiting ?? 0;
+}
+
+function readMemoryMib(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)![1]) / 1_024;
 }
 
 function findP99(times: readonly number[]): number {
@@ -82,6 +90,8 @@ test("PUTs into a bucket with a trigger go on while no module runs, and all outp
     "the end of all tasks",
     wait,
   );
+  const mib = readMemoryMib(vault.pid);
+  assert.ok(mib < MEMORY_MIB_MAX, `${mib} MiB`);
   const expected = Array.from({ length: PUTS }, (_, number) => String(number)).toSorted();
   assert.deepEqual(await listKeys(s3, "out"), expected);
   assert.equal((await s3.must("GET", "/out/0")).text.length, BODY.length);

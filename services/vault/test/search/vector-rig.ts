@@ -72,6 +72,8 @@ export class VectorRig {
   /** Removes an object and its vector. */
   remove(key: string): void {
     for (const table of ["current", "vectors"])
-      this.connection.sql(`delete from ${table} where key = ?`).run(Buffer.from(key));
+      this.connection
+        .sql(`delete from ${table} where bucket = 1 and key = ?`)
+        .run(Buffer.from(key));
   }
 }

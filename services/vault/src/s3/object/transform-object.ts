@@ -181,8 +181,7 @@ async function startRun(
   try {
     const source = { object, event, ...(moreMs === undefined ? {} : { moreMs }) };
     const run = await context.api.guests.run(pins, source);
-    if (signal.aborted) run.cancel();
-    signal.addEventListener("abort", () => run.cancel(), { once: true });
+    run.cancelWith(signal);
     return run;
   } catch (error) {
     throw toGuestFault(error);
