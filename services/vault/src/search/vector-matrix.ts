@@ -257,7 +257,7 @@ function keepOnly(bounds: Float64Array, ids: Float64Array, wanted: Float64Array)
   }
 }
 
-/** Indexes of the smallest finite values, ascending by value. */
+/** Indexes of the smallest finite values, ascending by value and index: more of them begin with the same ones. */
 function selectSmallest(values: Float64Array, count: number): number[] {
   const heap: number[] = [];
   for (let index = 0; index < values.length; index += 1) {
@@ -274,16 +274,21 @@ function selectSmallest(values: Float64Array, count: number): number[] {
   return heap.sort((a, b) => values[a]! - values[b]! || a - b);
 }
 
-// The largest value is on top.
+// The largest value is on top, of equal ones the last.
 function sink(heap: number[], values: Float64Array, from: number): void {
   let at = from;
   for (;;) {
     let largest = at;
     for (const child of [2 * at + 1, 2 * at + 2]) {
-      if (child < heap.length && values[heap[child]!]! > values[heap[largest]!]!) largest = child;
+      if (child < heap.length && isAfter(values, heap[child]!, heap[largest]!)) largest = child;
     }
     if (largest === at) return;
     [heap[at], heap[largest]] = [heap[largest]!, heap[at]!];
     at = largest;
   }
+}
+
+function isAfter(values: Float64Array, one: number, other: number): boolean {
+  const [a, b] = [values[one]!, values[other]!];
+  return a > b || (a === b && one > other);
 }

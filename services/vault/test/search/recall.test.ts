@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { createRandom } from "@platform/testing/random";
 import { VECTOR_METRICS, type VectorMetric } from "../../src/model/vector.ts";
-import { compileFilter } from "../../src/search/filter.ts";
+import { compileFilter, type Condition } from "../../src/search/filter.ts";
 import { FILTER_COLUMNS, VectorSearch } from "../../src/search/vector-search.ts";
 import { nameVector, VectorRig } from "./vector-rig.ts";
 
@@ -113,46 +113,89 @@ const FILTERS: [filter: object | undefined, isWanted: (number: number) => boolea
   [{ size: { $lte: 11 } }, (number) => number + 1 <= 11],
 ];
 
-// The found share of the nearest by each metric. Of equal distances, any may be among the results.
-function measureRecall({ rig, search, oracle, make }: Asked, what: string): void {
-  for (const [filter, isWanted] of FILTERS) {
-    const rounds = filter === undefined ? QUERIES : FILTERED_QUERIES;
-    const condition = filter === undefined ? undefined : compileFilter(filter, FILTER_COLUMNS);
-    const found: Record<VectorMetric, number> = { cosine: 0, euclidean: 0, dot: 0 };
-    let expected = 0;
-    for (let round = 0; round < rounds; round += 1) {
-      const query = new Float32Array(DIMENSION);
-      make(query);
-      const nearest = oracle.findBounds(query, isWanted);
-      expected += nearest.dot.length;
-      for (const metric of VECTOR_METRICS) {
-        const { matches } = search.search(rig.connection, {
-          path: "",
-          bucket: 1,
-          index: { dimension: DIMENSION, metric },
-          vector: query,
-          k: K,
-          condition,
-          exceptKey: undefined,
-          includesVectors: false,
-          isExact: false,
-        });
-        const bound = nearest[metric].at(-1)!;
-        assert.equal(matches.length, nearest[metric].length, `${what}, ${metric}: results`);
-        assert.equal(new Set(matches.map(({ key }) => key)).size, matches.length);
-        for (const { key } of matches) {
-          const number = Number(key) - 1;
-          assert.ok(oracle.isThere[number] === 1 && isWanted(number), `${what}: ${key}`);
-          if (oracle.measure(query, number)[metric] <= bound) found[metric] += 1;
-        }
+/** A question, and the distances of the nearest that match its filter. */
+interface Question {
+  readonly query: Float32Array;
+  readonly nearest: Record<VectorMetric, number[]>;
+}
+
+function makeQuestions(
+  { oracle, make }: Asked,
+  rounds: number,
+  isWanted: (number: number) => boolean,
+): Question[] {
+  return Array.from({ length: rounds }, () => {
+    const query = new Float32Array(DIMENSION);
+    make(query);
+    return { query, nearest: oracle.findBounds(query, isWanted) };
+  });
+}
+
+// The found share of the nearest by each metric. A change of the metric makes the matrix anew: its questions are in a row.
+function measureRecall(asked: Asked, what: string): void {
+  const filters = FILTERS.map(([filter, isWanted]) => ({
+    name: JSON.stringify(filter ?? "all"),
+    isWanted,
+    condition: filter === undefined ? undefined : compileFilter(filter, FILTER_COLUMNS),
+    questions: makeQuestions(asked, filter === undefined ? QUERIES : FILTERED_QUERIES, isWanted),
+  }));
+  for (const metric of VECTOR_METRICS) {
+    for (const { name, isWanted, condition, questions } of filters) {
+      let [found, expected] = [0, 0];
+      for (const { query, nearest } of questions) {
+        const label = `${what}, ${metric}, ${name}`;
+        const keys = ask(asked, query, metric, condition);
+        found += judge(asked.oracle, keys, { query, nearest, metric, isWanted, label });
+        expected += nearest[metric].length;
       }
-    }
-    for (const metric of VECTOR_METRICS) {
-      const recall = found[metric] / expected;
-      const name = `${what}, ${metric}, ${JSON.stringify(filter ?? "all")}`;
-      assert.ok(recall >= RECALL_MIN, `${name}: ${recall}`);
+      const recall = found / expected;
+      assert.ok(recall >= RECALL_MIN, `${what}, ${metric}, ${name}: ${recall}`);
     }
   }
+}
+
+function ask(
+  { rig, search }: Asked,
+  vector: Float32Array,
+  metric: VectorMetric,
+  condition: Condition | undefined,
+): string[] {
+  const { matches } = search.search(rig.connection, {
+    path: "",
+    bucket: 1,
+    index: { dimension: DIMENSION, metric },
+    vector,
+    k: K,
+    condition,
+    exceptKey: undefined,
+    includesVectors: false,
+    isExact: false,
+  });
+  return matches.map(({ key }) => key);
+}
+
+interface Expected extends Question {
+  readonly metric: VectorMetric;
+  readonly isWanted: (number: number) => boolean;
+  readonly label: string;
+}
+
+// The number of results that are among the nearest. Of equal distances, any may be among them.
+function judge(
+  oracle: Oracle,
+  keys: readonly string[],
+  { query, nearest, metric, isWanted, label }: Expected,
+): number {
+  assert.equal(keys.length, nearest[metric].length, `${label}: results`);
+  assert.equal(new Set(keys).size, keys.length);
+  const bound = nearest[metric].at(-1)!;
+  let found = 0;
+  for (const key of keys) {
+    const number = Number(key) - 1;
+    assert.ok(oracle.isThere[number] === 1 && isWanted(number), `${label}: ${key}`);
+    if (oracle.measure(query, number)[metric] <= bound) found += 1;
+  }
+  return found;
 }
 
 for (const kind of ["uniform", "clustered", "nearly equal", "of wild scale"]) {

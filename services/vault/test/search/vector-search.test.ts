@@ -112,6 +112,26 @@ for (const kind of ["uniform", "clustered", "nearly equal", "of wild scale", "wi
   });
 }
 
+test("of vectors that look all the same in 8 bits beside very large ones, none is found twice or missed", (t) => {
+  const random = createRandom(SEED);
+  const rig = new VectorRig(t);
+  rig.connection.database.exec("begin");
+  const make = (): number[] => {
+    const scale = 10 ** (20 * random() - 10);
+    return Array.from({ length: DIMENSION }, () => scale * (random() - 0.5));
+  };
+  for (let n = 0; n < 3_000; n += 1) rig.add(make());
+  const search = new VectorSearch(256 * MIB);
+  const plain = new VectorSearch(NO_MEMORY);
+  for (let round = 0; round < 20; round += 1) {
+    const query = make();
+    const found = ask(search, rig, "euclidean", query);
+    assert.equal(new Set(found).size, K, found.join("\n"));
+    const expected = ask(plain, rig, "euclidean", query, { isExact: true });
+    assert.deepEqual(found.map(readDistance), expected.map(readDistance));
+  }
+});
+
 test("filters that match many, few and eleven vectors return all that an exact search returns", async (t) => {
   const random = createRandom(SEED);
   const make = createKinds(random)["clustered"]!;
