@@ -41,28 +41,35 @@ export async function fillMillion(dataDir: string): Promise<number> {
   return (FOLDERS * KEYS_PER_FOLDER) / seconds;
 }
 
-/** Puts objects with vectors into the bucket `vectors`, whose distance is the cosine. */
+/**
+ * Puts objects with vectors into the bucket `vectors`, whose distance is the cosine. Resolves to its time in seconds, and
+ * rejects after `msMax`.
+ */
 export async function fillVectors(
   dataDir: string,
   count: number,
   dimension: number,
   makeVector: (number: number) => Float32Array,
-): Promise<void> {
+  msMax: number,
+): Promise<number> {
   const store = await openStore({ dataDir });
   const bucket = "vectors";
   const owner = { id: "bench", displayName: "bench" };
   await store.buckets.create({ bucket, owner, region: "us-east-1" });
   await store.buckets.setSetting(bucket, "vectorIndex", { dimension, metric: "cosine" });
+  const begun = performance.now();
   let next = 0;
   const lane = async (): Promise<void> => {
     while (next < count) {
       const number = next++;
+      if (performance.now() - begun > msMax)
+        throw new Error(`only ${number} of ${count} vectors were stored in ${msMax / 60_000} min`);
       const vector = new Uint8Array(makeVector(number).buffer);
       const key = String(number);
       const attributes = { bucket, key, contentLength: 0, owner, vector };
       await store.objects.beginPut(attributes).commit();
     }
   };
-  await Promise.all(Array.from({ length: LANES }, lane));
-  await store.close();
+  await Promise.all(Array.from({ length: LANES }, lane)).finally(() => store.close());
+  return (performance.now() - begun) / 1_000;
 }

@@ -9,7 +9,10 @@ import { type BenchStore, startStore } from "../bench-store.ts";
 import { fillVectors } from "../fill.ts";
 import { rankPlainly } from "../plain-ranking.ts";
 
-const VECTORS = 1_000_000;
+/** `PLATFORM_BENCH_VECTORS=50000` tries the case with fewer. */
+const VECTORS = Number(process.env["PLATFORM_BENCH_VECTORS"] ?? 1_000_000);
+/** A machine that is slower than this is not worth the wait. */
+const FILL_MS_MAX = 20 * 60_000;
 const DIMENSION = 384;
 const K = 10;
 const QUERIES = 10;
@@ -27,7 +30,9 @@ export const vectors: BenchCase = {
     await using workspace = new Workspace();
     const folder = join(workspace.folder, "store");
     context.say("  filling");
-    await fillVectors(join(folder, "data"), VECTORS, DIMENSION, makeVector);
+    const data = join(folder, "data");
+    const fillSeconds = await fillVectors(data, VECTORS, DIMENSION, makeVector, FILL_MS_MAX);
+    context.say(`  filled in ${fillSeconds.toFixed(0)} s`);
     const store = await startStore(context, workspace, folder, {
       PLATFORM_VAULT_VECTOR_MEMORY: String(1_024 * 1_024 * 1_024),
     });
@@ -52,14 +57,15 @@ export const vectors: BenchCase = {
       ({ ms }) => `${ms!.toFixed(1)} ms`,
     );
     return {
-      work: `The ${K} nearest of a million vectors of ${DIMENSION} dimensions by cosine; the median of ${QUERIES} questions, one at a time. The plain comparison is measured on a tenth of them, times ten.`,
+      work: `The ${K} nearest of ${VECTORS} vectors of ${DIMENSION} dimensions by cosine; the median of ${QUERIES} questions, one at a time. The plain comparison is measured on a tenth of them, times ten.`,
       columns: [{ key: "ms", title: "ms", digits: 1 }],
       rows: entrants.map(({ row }) => row),
       ratioColumns: [],
       goals: [],
       remarks: [
+        `- Filled in this process with ${(VECTORS / fillSeconds).toFixed(0)} objects/s, each with a vector.`,
         `- The first search after the start, which reads all vectors: ${(firstMs / 1_000).toFixed(1)} s. Memory that it takes: ${(heldBytes / MEGABYTE).toFixed(0)} MB.`,
-        "- Goal for k = 10: below 150 ms.",
+        "- Goal for k = 10 of a million: below 150 ms.",
       ],
     };
   },
