@@ -1,34 +1,65 @@
 // Events that differ in their text only are recognized, and no others.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { EventTemplate } from "../../src/ai/shape/event-template.ts";
+import { EventTemplate, viewOf } from "../../src/ai/shape/event-template.ts";
 
 function event(text: string, more = ""): Buffer {
-  return Buffer.from(`{"id":"c1","delta":{"content":"${text}"},"index":0${more}}`);
+  return Buffer.from(`data: {"id":"c1","delta":{"content":"${text}"},"index":0${more}}\n\n`);
 }
 
-test("a template matches events with another text, and says where it is", () => {
+function learn(): EventTemplate {
   const template = new EventTemplate();
-  assert.equal(template.match(event("a")), false);
+  assert.equal(template.match(viewOf(event("a")), 0), false);
   const first = event("Hello");
   const start = first.indexOf("Hello");
   template.learn(first, start, start + 5, "0 content");
+  return template;
+}
+
+test("a template matches events with another text, and says where it is", () => {
+  const template = learn();
   for (const text of ["", " world", "x".repeat(1_000), "{}[],:"]) {
-    const data = event(text);
-    assert.equal(template.match(data), true, text);
-    assert.equal(data.toString("latin1", template.start, template.end), text);
+    for (const before of ["", "x", "data: 1\n\n"]) {
+      const raw = Buffer.concat([Buffer.from(before), event(text), Buffer.from("data: {")]);
+      assert.equal(template.match(viewOf(raw), before.length), true, text);
+      assert.equal(raw.toString("latin1", template.start, template.end), text);
+      assert.equal(template.next, before.length + event(text).length);
+    }
   }
-  for (const data of [
+  for (const raw of [
     event('a","usage":"'),
     event("a\\u0040b"),
     event("ä"),
     event("a\tb"),
     event("a", ',"usage":{"prompt_tokens":1}'),
-    Buffer.from('{"id":"c2","delta":{"content":"a"},"index":0}'),
-    Buffer.from('{"id":"c1","delta":{"content":"'),
+    event("x".repeat(70_000)),
+    event("a").subarray(0, -1),
+    Buffer.from(event("a").toString().replace("c1", "c2")),
+    Buffer.from('data: {"id":"c1","delta":{"content":"'),
     Buffer.alloc(0),
   ])
-    assert.equal(template.match(data), false, data.toString());
+    assert.equal(template.match(viewOf(raw), 0), false, raw.toString());
   template.forget();
-  assert.equal(template.match(event("a")), false);
+  assert.equal(template.match(viewOf(event("a")), 0), false);
+});
+
+test("each byte of an event is compared", () => {
+  const template = learn();
+  const raw = event("a");
+  const place = raw.indexOf('"a"') + 1;
+  for (let at = 0; at < raw.length; at++) {
+    if (at === place) continue;
+    const other = Buffer.from(raw);
+    other[at]! ^= 0x04;
+    assert.equal(template.match(viewOf(other), 0), false, other.toString());
+  }
+});
+
+test("a template writes its event with another text", () => {
+  const template = learn();
+  for (const text of ["", "short", "ü€😀", 'with "quotes"\n'])
+    assert.deepEqual(
+      template.compose(JSON.stringify(text)),
+      event(JSON.stringify(text).slice(1, -1)),
+    );
 });

@@ -11,6 +11,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { createLogger } from "@platform/kernel/log";
 import { LedgerWriter } from "../../src/ai/ledger/ledger-writer.ts";
 import { AiLedger } from "../../src/control/ai-ledger.ts";
@@ -60,6 +61,7 @@ test("results count instead of their reservations; an open reservation counts wh
   const first = writer.reserve(ENTRY);
   writer.reserve({ ...ENTRY, pico: "1000" });
   writer.settle({ id: first, pico: "40", tokens: 4 });
+  await setImmediate();
   ledger.refresh();
   assert.equal(ledger.days.readSpent("acme", 20_000), 40n);
   assert.equal(ledger.readReserved("acme", 20_000), 1_000n);
@@ -67,6 +69,23 @@ test("results count instead of their reservations; an open reservation counts wh
   assert.equal(ledger.days.readSpent("acme", 20_000), 1_040n);
   assert.equal(ledger.readReserved("acme", 20_000), 0n);
   writer.close();
+});
+
+test("results of a turn are written together, before the next reservation", async (t) => {
+  const { ledger } = await open(makeFolder(t));
+  const { writer } = openWriter(ledger);
+  const [first, second] = [writer.reserve(ENTRY), writer.reserve(ENTRY)];
+  writer.settle({ id: first, pico: "1", tokens: 1 });
+  writer.settle({ id: second, pico: "2", tokens: 1 });
+  const third = writer.reserve(ENTRY);
+  ledger.refresh();
+  assert.equal(ledger.days.readSpent("acme", 20_000), 3n);
+  assert.equal(ledger.readReserved("acme", 20_000), 100n);
+  writer.settle({ id: third, pico: "4", tokens: 1 });
+  writer.close();
+  ledger.refresh();
+  assert.equal(ledger.days.readSpent("acme", 20_000), 7n);
+  await setImmediate();
 });
 
 test("a start after kill -9 counts everything once, whether the sums were stored or not", async (t) => {
@@ -103,6 +122,7 @@ test("files grow, are replaced and removed; none of their records is lost or cou
     if (index % 1_000 === 0) await ledger.save();
     writer.settle({ id, pico: "1", tokens: 1 });
   }
+  await setImmediate();
   const files = readdirSync(ledger.folder).filter((name) => name.endsWith(".ledger"));
   assert.ok(files.length >= 2, files.join());
   await ledger.save();

@@ -5,7 +5,6 @@ import {
   formatFileName,
   formatRecord,
   LEDGER_HEAD,
-  type LedgerRecord,
   type ReservedRecord,
   type SettledRecord,
 } from "./ledger-record.ts";
@@ -30,6 +29,9 @@ export class LedgerWriter {
   #bytes = 0;
   #lastId = 0;
   #syncTimer: NodeJS.Timeout | undefined;
+  /** Results that are written together: with the next reservation, or at the end of this turn of the event loop. */
+  #results = "";
+  #writing: NodeJS.Immediate | undefined;
 
   constructor(options: LedgerWriterOptions) {
     this.#options = options;
@@ -38,33 +40,54 @@ export class LedgerWriter {
   /** Writes a reservation; returns its number. Throws if it cannot be written: the request must not go up. */
   reserve(record: Omit<ReservedRecord, "k" | "id">): number {
     const id = this.#lastId + 1;
-    this.#append({ k: "reserved", id, ...record });
+    const results = this.#takeResults();
+    this.#append(results + formatRecord({ k: "reserved", id, ...record }));
     this.#lastId = id;
     return id;
   }
 
-  /** Writes the result of a request. If that fails, its reservation counts in full. */
+  /** Writes the result of a request, in this turn of the event loop. If that fails, its reservation counts in full. */
   settle(record: Omit<SettledRecord, "k">): void {
-    try {
-      this.#append({ k: "settled", ...record });
-    } catch (error) {
-      this.#options.onError(error as Error);
-    }
+    this.#results += formatRecord({ k: "settled", ...record });
+    this.#writing ??= setImmediate(() => this.#writeResults());
   }
 
   /** Closes the file. */
   close(): void {
+    this.#writeResults();
     clearTimeout(this.#syncTimer);
     this.#syncTimer = undefined;
+    this.#end();
+  }
+
+  #end(): void {
     if (this.#descriptor === -1) return;
     fdatasyncSync(this.#descriptor);
     closeSync(this.#descriptor);
     this.#descriptor = -1;
   }
 
-  #append(record: LedgerRecord): void {
+  #takeResults(): string {
+    const results = this.#results;
+    this.#results = "";
+    clearImmediate(this.#writing);
+    this.#writing = undefined;
+    return results;
+  }
+
+  #writeResults(): void {
+    const results = this.#takeResults();
+    if (results === "") return;
+    try {
+      this.#append(results);
+    } catch (error) {
+      this.#options.onError(error as Error);
+    }
+  }
+
+  #append(lines: string): void {
     if (this.#descriptor === -1 || this.#bytes >= FILE_BYTES_MAX) this.#open();
-    this.#write(formatRecord(record));
+    this.#write(lines);
     this.#syncTimer ??= setTimeout(() => this.#sync(), SYNC_MS);
   }
 
@@ -73,7 +96,7 @@ export class LedgerWriter {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const sequence = this.#sequence + 1;
     const descriptor = openSync(join(folder, formatFileName(instance, sequence)), "ax", 0o600);
-    this.close();
+    this.#end();
     this.#sequence = sequence;
     this.#descriptor = descriptor;
     this.#bytes = 0;
@@ -81,11 +104,11 @@ export class LedgerWriter {
   }
 
   // A line that is written in part, on a full disk, ends the file: the next record begins another one.
-  #write(line: string): void {
-    const size = Buffer.byteLength(line);
+  #write(lines: string): void {
+    const size = Buffer.byteLength(lines);
     let written = 0;
     try {
-      written = writeSync(this.#descriptor, line);
+      written = writeSync(this.#descriptor, lines);
     } finally {
       if (written !== size) this.#bytes = FILE_BYTES_MAX;
     }

@@ -5,9 +5,9 @@ import { type AiErrorForm, describeErrorEvent } from "../../exchange/ai-error.ts
 import { TOKEN_COST_FIELD } from "../../exchange/answers.ts";
 import { formatUsd } from "../price/price-table.ts";
 import { EVENT_BYTES_MAX, EventSplitter, type StreamEvent } from "../shape/event-splitter.ts";
-import { JsonKind, JsonScanner } from "../shape/json-scan.ts";
+import { JsonKind, type JsonScanner } from "../shape/json-scan.ts";
 import { MaskedEvents } from "../pii/mask-events.ts";
-import { EventTemplate } from "../shape/event-template.ts";
+import { EventTemplate, viewOf } from "../shape/event-template.ts";
 import {
   type EventKind,
   isDelta,
@@ -17,15 +17,22 @@ import {
 } from "../shape/read-answer.ts";
 import type { ModelCall } from "./model-call.ts";
 import type { AiShape } from "../shape/ai-shape.ts";
+import { JoinedText } from "./joined-text.ts";
 
 const DONE = "[DONE]";
 const COMMENT = Buffer.from(":\n\n");
 /** More than this is not held: it passes, whatever follows. */
 const HELD_BYTES_MAX = 1_048_576;
+/** Events that come faster than one in this time are gathered, because a read and a write each cost more than their work. */
+const GATHERED_BELOW_MS = 1;
+/** Longest time for which events are gathered; the first ones of a stream, and those of slow streams, pass at once. */
+const GATHERING_MS = 2;
 
 /** Options of {@link StreamAnswer}. */
 export interface StreamAnswerOptions {
   readonly call: ModelCall;
+  /** Scans one event at a time, of any stream. */
+  readonly scanner: JsonScanner;
   /** The client accepts trailers. */
   readonly sendsTrailers: boolean;
   readonly errorForm: AiErrorForm;
@@ -47,11 +54,15 @@ export interface StreamAnswerOptions {
 export class StreamAnswer implements ContentFilter {
   readonly #options: StreamAnswerOptions;
   readonly #splitter = new EventSplitter();
-  readonly #scanner = new JsonScanner();
   readonly #masked: MaskedEvents | undefined;
   readonly #template = new EventTemplate();
+  /** The texts of events that are alike. */
+  readonly #text = new JoinedText();
   readonly #timer: NodeJS.Timeout;
   #output: ContentOutput | undefined;
+  /** When the last events were read, or reading went on. */
+  #readMs = 0;
+  #gathering: NodeJS.Timeout | undefined;
   /** Bytes that leave in this call: neighbors in memory are one piece. */
   #pieces: Buffer[] = [];
   /** Nothing leaves until there is content. */
@@ -86,11 +97,21 @@ export class StreamAnswer implements ContentFilter {
   onBytes(bytes: Buffer, output: ContentOutput): void {
     if (this.#isOver) return;
     this.#output = output;
-    this.#splitter.push(bytes, (event) => this.#onEvent(event));
-    if (this.#splitter.isTooLong) {
+    const splitter = this.#splitter;
+    splitter.begin(bytes);
+    while (!this.#isOver) {
+      if (splitter.isAtStart) splitter.at = this.#passAlike(bytes, splitter.at);
+      const event = splitter.next();
+      if (event === undefined) break;
+      this.#onEvent(event);
+    }
+    if (splitter.isTooLong) {
       const detail = `The upstream sent an event of more than ${EVENT_BYTES_MAX} bytes.`;
       this.#fail("upstream_invalid_response", detail);
-    } else this.#flush();
+      return;
+    }
+    this.#flush();
+    if (!this.#isOver) this.#pace(output);
   }
 
   onEnd(output: ContentOutput): void {
@@ -112,64 +133,102 @@ export class StreamAnswer implements ContentFilter {
   }
 
   onAbort(): void {
-    clearTimeout(this.#timer);
+    this.#stopTimers();
     this.#isOver = true;
     this.#options.call.settle("answered");
   }
 
-  #onEvent(event: StreamEvent): boolean {
-    if (this.#isOver) return false;
+  // Of a fast stream, the events of the next milliseconds are read at once.
+  #pace(output: ContentOutput): void {
+    const nowMs = performance.now();
+    const isFast = nowMs - this.#readMs < GATHERED_BELOW_MS;
+    this.#readMs = nowMs;
+    if (!isFast || this.#isHeld || this.#isFinished) return;
+    output.pause();
+    this.#gathering = setTimeout(() => {
+      this.#gathering = undefined;
+      this.#readMs = performance.now();
+      output.resume();
+    }, GATHERING_MS);
+  }
+
+  #stopTimers(): void {
+    clearTimeout(this.#timer);
+    clearTimeout(this.#gathering);
+  }
+
+  #onEvent(event: StreamEvent): void {
     const { raw, data } = event;
     if (data.length === 0) {
       // Comments keep the connection alive; nobody reads them.
       this.#pass(this.#masked === undefined ? raw : COMMENT);
-      return true;
+      return;
     }
-    if (this.#template.match(data)) {
-      this.#onText(event);
-      return true;
-    }
+    // Its parts have arrived one after the other.
+    if (this.#passAlike(raw, 0) > 0) return;
     if (data.length === DONE.length && data.toString("latin1") === DONE) {
       this.#passRest();
       this.#passLast(raw);
-      return true;
+      return;
     }
-    const scanner = this.#scanner;
+    const { scanner } = this.#options;
     if (scanner.scan(data) && scanner.kind(0) === JsonKind.Object) {
       this.#onAnswer(scanner, event);
-      return true;
+      return;
     }
     this.#options.call.noteUnread(data);
     if (this.#masked === undefined) this.#pass(raw);
     else this.#fail("upstream_invalid_response", "The upstream sent an event that is no JSON.");
-    return true;
   }
 
-  // An event like the one before it, with another text.
-  #onText(event: StreamEvent): void {
-    const { start, end, channel } = this.#template;
-    if (end > start) this.#isHeld = false;
+  // Passes the events that begin at `from` and differ from the one before them in their text only; returns the place after
+  // them. They are neither scanned nor looked at one by one, because they are nearly all of a stream.
+  #passAlike(bytes: Buffer, from: number): number {
+    const template = this.#template;
+    if (!template.isKnown) return from;
     const { call } = this.#options;
-    call.noteText(event.data, start, end);
-    if (this.#masked === undefined)
-      call.collector?.add(channel, event.data.toString("latin1", start, end));
-    this.#pass(this.#masked?.rewriteText(event, { channel, start, end }) ?? event.raw);
+    const view = viewOf(bytes);
+    const text = this.#text;
+    text.clear();
+    let last = from;
+    let at = from;
+    while (template.match(view, at)) {
+      text.add(bytes, template.start, template.end);
+      last = at;
+      at = template.next;
+    }
+    if (at === from) return from;
+    if (text.length > 0) this.#isHeld = false;
+    call.noteText(text.bytes, 0, text.length);
+    if (this.#masked === undefined) {
+      call.collector?.add(template.channel, text.read());
+      this.#pass(bytes.subarray(from, at));
+      return at;
+    }
+    const joined = text.read();
+    const masked = this.#masked.pushText(joined, {
+      raw: bytes.subarray(last, at),
+      channel: template.channel,
+      start: template.start - last,
+      end: template.end - last,
+    });
+    // Masked texts of one read leave in one event.
+    if (masked === joined) this.#pass(bytes.subarray(from, at));
+    else this.#pass(template.compose(JSON.stringify(masked)));
+    return at;
   }
 
   // Learns events that have one text and no usage, and in which nothing else was replaced.
-  #learn(scanner: JsonScanner, { data }: StreamEvent): void {
+  #learn(scanner: JsonScanner, { raw, dataStart }: StreamEvent): void {
     const { shape } = this.#options.call.request;
     const [text, more] = listAnswerTexts(shape, scanner);
     const usage = scanner.find(0, "usage");
     const hasUsage = usage !== -1 && scanner.kind(usage) !== JsonKind.Null;
-    const isAlike = text !== undefined && more === undefined && !hasUsage;
+    const isAlike = text !== undefined && more === undefined && !hasUsage && dataStart !== -1;
     if (isAlike && this.#masked?.hasEdits !== true && isDelta(shape, scanner)) {
-      this.#template.learn(
-        data,
-        scanner.start(text.node) + 1,
-        scanner.end(text.node) - 1,
-        text.channel,
-      );
+      const start = dataStart + scanner.start(text.node) + 1;
+      const end = dataStart + scanner.end(text.node) - 1;
+      this.#template.learn(raw, start, end, text.channel);
     } else this.#template.forget();
   }
 
@@ -299,7 +358,7 @@ export class StreamAnswer implements ContentFilter {
   }
 
   #finish(): void {
-    clearTimeout(this.#timer);
+    this.#stopTimers();
     const { call, sendsTrailers } = this.#options;
     this.#addCost();
     this.#flush();

@@ -21,8 +21,9 @@ interface Channel {
   places: readonly { readonly channel: string; readonly start: number; readonly end: number }[];
 }
 
-/** Place of a text in the data of an event, without its quotation marks. */
-export interface TextPlace {
+/** The last one of several events, and the place of its text without the quotation marks. */
+export interface LastEvent {
+  readonly raw: Buffer;
   readonly channel: string;
   readonly start: number;
   readonly end: number;
@@ -86,18 +87,18 @@ export class MaskedEvents {
     return [...rest, composeEvent(event, edits)];
   }
 
-  /** The bytes that leave for an event that differs from the one before it in the text at this place only. */
-  rewriteText(event: StreamEvent, { channel, start, end }: TextPlace): Buffer {
+  /**
+   * What leaves for the joined `text` of events that differ in their text only. `raw` is the last of them, with its text at
+   * `[start, end)`.
+   */
+  pushText(text: string, { raw, channel, start, end }: LastEvent): string {
     const state = this.#find(channel);
-    const piece = event.data.toString("latin1", start, end);
-    const masked = state.text.push(piece);
-    const place = { channel, start: start - 1, end: end + 1 };
+    const masked = state.text.push(text);
     if (state.text.isHolding) {
-      state.event.keep(event);
-      state.places = [place];
+      state.event.keep({ raw, data: raw, dataStart: 0 });
+      state.places = [{ channel, start: start - 1, end: end + 1 }];
     }
-    if (masked === piece) return event.raw;
-    return composeEvent(event, [{ ...place, text: JSON.stringify(masked) }]);
+    return masked;
   }
 
   /** The rest of all texts: the stream has ended. */

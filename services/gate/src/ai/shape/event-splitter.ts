@@ -24,6 +24,11 @@ export interface StreamEvent {
 export class EventSplitter {
   /** The present event is longer than {@link EVENT_BYTES_MAX}: nothing more is read. */
   isTooLong = false;
+  /** Place in the present piece of the stream after what has been read. */
+  at = 0;
+  #piece: Buffer = NO_BYTES;
+  /** No line of the piece ends with CR; undefined until somebody asks. */
+  #isPlain: boolean | undefined;
   /** Bytes of an event that is not complete; its first `#length` bytes are used. */
   #held = NO_BYTES;
   #length = 0;
@@ -31,24 +36,40 @@ export class EventSplitter {
   #isLineEmpty = true;
   #isAfterCr = false;
 
-  /** Adds bytes of the stream, and passes each event that is complete to `onEvent`, until that returns false. */
-  push(bytes: Buffer, onEvent: (event: StreamEvent) => boolean): void {
-    if (this.isTooLong) return;
-    const isPlain = !this.#isAfterCr && !bytes.includes(CR);
-    let start = 0;
-    for (;;) {
-      const end = isPlain ? this.#findPlainEnd(bytes, start) : this.#findEnd(bytes, start);
-      if (end === -1) break;
-      const piece = bytes.subarray(start, end);
-      start = end;
-      if (this.#length + piece.length > EVENT_BYTES_MAX) {
-        this.isTooLong = true;
-        return;
-      }
-      if (!onEvent(readEvent(this.#take(piece)))) return;
+  /** Continues with this piece of the stream, whose events are asked for by {@link next}. */
+  begin(piece: Buffer): void {
+    this.#piece = piece;
+    this.#isPlain = undefined;
+    this.at = 0;
+  }
+
+  /** True if an event begins at `at`, and may be read there by somebody else, who then moves `at`. */
+  get isAtStart(): boolean {
+    return this.#length === 0 && this.#isLineEmpty && !this.#isAfterCr && !this.isTooLong;
+  }
+
+  /** The next event that is complete; undefined at the end of the piece, of which the rest is kept. */
+  next(): StreamEvent | undefined {
+    if (this.isTooLong) return undefined;
+    const bytes = this.#piece;
+    const start = this.at;
+    this.#isPlain ??= !this.#isAfterCr && !bytes.includes(CR, start);
+    const end = this.#isPlain ? this.#findPlainEnd(bytes, start) : this.#findEnd(bytes, start);
+    const size = (end === -1 ? bytes.length : end) - start;
+    if (this.#length + size > EVENT_BYTES_MAX) {
+      this.isTooLong = true;
+      return undefined;
     }
-    if (this.#length + bytes.length - start > EVENT_BYTES_MAX) this.isTooLong = true;
-    else if (start < bytes.length) this.#hold(bytes.subarray(start));
+    this.at = start + size;
+    if (end !== -1) return readEvent(this.#take(bytes.subarray(start, end)));
+    if (size > 0) this.#hold(bytes.subarray(start));
+    return undefined;
+  }
+
+  /** Adds bytes of the stream, and passes each event that is complete to `onEvent`. */
+  push(bytes: Buffer, onEvent: (event: StreamEvent) => void): void {
+    this.begin(bytes);
+    for (let event = this.next(); event !== undefined; event = this.next()) onEvent(event);
   }
 
   /** The stream has ended: returns an event without an empty line at its end; undefined if nothing is left. */

@@ -86,9 +86,9 @@ export class JsonScanner {
   fault: JsonFault | undefined;
   #nodes = new Int32Array(NODES_INITIAL * WORDS);
   /** Containers around the present position, and their last child. */
-  readonly #open = new Int32Array(JSON_DEPTH_MAX);
-  readonly #last = new Int32Array(JSON_DEPTH_MAX);
-  readonly #members = new Int32Array(JSON_DEPTH_MAX);
+  readonly #open: number[] = [];
+  readonly #last: number[] = [];
+  readonly #members: number[] = [];
   readonly #names: (Set<string> | undefined)[] = [];
   #depth = 0;
   #at = 0;
@@ -98,6 +98,8 @@ export class JsonScanner {
   #stringStart = -1;
   #nameStart = -1;
   #nameEnd = -1;
+  /** A name has an escape: only then can names with different bytes be equal. */
+  #hasEscapedNames = false;
 
   /** Begins with `bytes[start, end)`, which must not change while its nodes are used. */
   begin(bytes: Buffer, start = 0, end = bytes.length): void {
@@ -110,6 +112,7 @@ export class JsonScanner {
     this.#expect = Expect.Value;
     this.#stringStart = -1;
     this.#nameStart = -1;
+    this.#hasEscapedNames = false;
     this.#names.length = 0;
     if (!isUtf8(bytes.subarray(start, end))) this.#fail("encoding", start);
   }
@@ -205,7 +208,7 @@ export class JsonScanner {
       while (at < name.length && bytes[start + at] === name.charCodeAt(at)) at++;
       if (at === name.length) return true;
     }
-    return end - start > name.length && this.name(node) === name;
+    return this.#hasEscapedNames && end - start > name.length && this.name(node) === name;
   }
 
   #decode(start: number, end: number): string {
@@ -340,6 +343,8 @@ export class JsonScanner {
   }
 
   #scanEscape(at: number): void {
+    if (this.#expect === Expect.Name || this.#expect === Expect.NameOrEnd)
+      this.#hasEscapedNames = true;
     switch (this.bytes[at + 1]) {
       case QUOTE:
       case BACKSLASH:
@@ -444,18 +449,12 @@ export class JsonScanner {
     const otherStart = nodes[other * WORDS + 3]!;
     const size = nodes[one * WORDS + 4]! - oneStart;
     const { bytes } = this;
-    let isEscaped = false;
     if (size === nodes[other * WORDS + 4]! - otherStart) {
       let at = 0;
       while (at < size && bytes[oneStart + at] === bytes[otherStart + at]) at++;
       if (at === size) return true;
     }
-    for (const node of [one, other]) {
-      const start = nodes[node * WORDS + 3]!;
-      const end = nodes[node * WORDS + 4]!;
-      for (let at = start; at < end && !isEscaped; at++) isEscaped = bytes[at] === BACKSLASH;
-    }
-    return isEscaped && this.name(one) === this.name(other);
+    return this.#hasEscapedNames && this.name(one) === this.name(other);
   }
 }
 

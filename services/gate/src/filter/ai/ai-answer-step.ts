@@ -14,6 +14,7 @@ import { formatUsd } from "../../ai/price/price-table.ts";
 import { DeferredFilter } from "../../ai/route/deferred-filter.ts";
 import { FallbackFilter } from "../../ai/route/fallback-filter.ts";
 import { ModelRoute } from "../../ai/route/model-route.ts";
+import { JsonScanner } from "../../ai/shape/json-scan.ts";
 import { findErrorForm, TOKEN_COST_FIELD } from "../../exchange/answers.ts";
 import type { GateExchange, Step } from "../../exchange/exchange.ts";
 import type { AiSpec, RouteSpec } from "../../shared-state/index.ts";
@@ -38,6 +39,7 @@ interface MeteredAnswer {
 class AiAnswerStep implements Step {
   readonly #spec: AiSpec;
   readonly #parts: StepParts;
+  readonly #scanner = new JsonScanner();
 
   constructor(spec: AiSpec, parts: StepParts) {
     this.#spec = spec;
@@ -136,6 +138,7 @@ class AiAnswerStep implements Step {
     draft.contentLength = -1;
     return new StreamAnswer({
       call,
+      scanner: this.#scanner,
       sendsTrailers,
       errorForm: findErrorForm(exchange) ?? "openai",
       traceId: state.ids.traceId,
