@@ -9,7 +9,7 @@ import { largeBody } from "./cases/large-body.ts";
 import { latency } from "./cases/latency.ts";
 import { manyRoutes } from "./cases/many-routes.ts";
 import { engineProfile, profile } from "./cases/profile.ts";
-import { modelBurst, modelStream } from "./cases/model-stream.ts";
+import { modelBurst, modelLatency, modelStream } from "./cases/model-stream.ts";
 import { reload } from "./cases/reload.ts";
 import { smallGet } from "./cases/small-get.ts";
 import { twoWorkers } from "./cases/two-workers.ts";
@@ -21,6 +21,7 @@ export const GATE_CASES: readonly BenchCase[] = [
   guestGet,
   modelStream,
   modelBurst,
+  modelLatency,
   cacheHit,
   largeBody,
   manyRoutes,
