@@ -1,6 +1,6 @@
 // A question to PostgreSQL: one statement by the extended protocol, which refuses several, in a transaction of its own.
 //
-//   begin read only ─► select 1 ─► the statement ─► rollback ─► the connection is closed
+//   begin read only, select 1 ─► the statement ─► rollback ─► the connection is closed
 //
 // The query before the statement ends the time in which a transaction can be made a writing one. The rollback undoes what a
 // reading transaction lets pass, such as large objects.
@@ -14,6 +14,8 @@ import { isBlank } from "./statement-text.ts";
 const CONNECT_MS = 5_000;
 /** A change waits so long for the locks of others. */
 const LOCK_MS = 1_000;
+/** A statement that is read at leisure leaves the other processors to the project. */
+const ONE_PROCESS = "set local max_parallel_workers_per_gather = 0";
 const APPLICATION_NAME = "platform console";
 /** Tags of statements that change rows (https://www.postgresql.org/docs/current/protocol-message-formats.html). */
 const CHANGES = /^(?:INSERT 0|UPDATE|DELETE|MERGE) (\d+)$/;
@@ -82,8 +84,8 @@ async function runInTransaction(
   if (!isList(parameters)) {
     throw new SqlError("invalid", "Parameters of PostgreSQL have numbers: $1, $2.");
   }
-  await client.query(write === undefined ? "begin read only" : "begin");
-  await client.query("select 1");
+  const begin = write === undefined ? "begin read only" : "begin";
+  await client.query(`${begin}; ${ONE_PROCESS}; select 1`);
   const statement = new PostgresStatement({ sql, parameters, limits, send });
   client.query(statement);
   const { columns, isTruncated, tag } = await statement.done;

@@ -14,6 +14,7 @@ import { toText, type DataTable } from "./table.ts";
 import { type Cell, fromCell, type InputCell, toCell, toInput } from "./cells.ts";
 import { DataStore } from "./data-store.ts";
 import type { IsHidden } from "./hidden-columns.ts";
+import { KnownTables } from "./known-tables.ts";
 import {
   findProjectDatabase,
   listMigrationFiles,
@@ -115,6 +116,7 @@ export class DataService {
   readonly #options: DataServiceOptions;
   readonly #reads: SqlChildren;
   readonly #writes: SqlChildren;
+  readonly #known: KnownTables;
   #store: Promise<DataStore> | undefined;
 
   constructor(options: DataServiceOptions) {
@@ -123,6 +125,7 @@ export class DataService {
     const shared = { limits, waitingMax: WAITING_MAX, waitMs: WAIT_MS };
     this.#reads = new SqlChildren({ ...shared, children: CHILDREN });
     this.#writes = new SqlChildren({ ...shared, children: 1 });
+    this.#known = new KnownTables(options.clock);
   }
 
   /** Allowed use of the pages. */
@@ -174,7 +177,19 @@ export class DataService {
 
   /** A page of rows. */
   async readRows(name: TableName, request: PageRequest): Promise<RowPage> {
-    const table = await this.readTable(name);
+    this.#requireMode("read");
+    const known = this.#known.find(nameTenant(name), name.table);
+    if (known !== undefined) {
+      try {
+        return await this.#readPage(name, known, request);
+      } catch (error) {
+        if (!canBeOutdated(error)) throw error;
+      }
+    }
+    return await this.#readPage(name, await this.readTable(name), request);
+  }
+
+  async #readPage(name: TableName, table: DataTable, request: PageRequest): Promise<RowPage> {
     const { dialect } = this.find(name);
     const queries = new RowQueries(table, dialect).page({ ...request, limit: request.limit + 1 });
     const found: { row: DataRow; isNull: boolean }[] = [];
@@ -341,15 +356,18 @@ export class DataService {
 
   async #readTables(name: DatabaseName, counts: boolean): Promise<DataTable[]> {
     const { dialect } = this.find(name);
-    const limits = { rows: 100_000 };
+    // A description that is cut could not be read.
+    const limits = { rows: 100_000, shownBytes: LIMITS.bytes };
     const ask = (sql: string, parameters: readonly SqlValue[] = []): Promise<SqlAnswer> =>
       this.#ask(name, { sql, parameters }, { limits });
     const tables = await readTables(ask, dialect, { counts });
     const { isHidden } = this.#options;
-    return tables.map((table) => ({
+    const shown = tables.map((table) => ({
       ...table,
       columns: table.columns.map((column) => ({ ...column, hidden: isHidden(column.name) })),
     }));
+    this.#known.keep(nameTenant(name), shown);
+    return shown;
   }
 
   async #readSize(name: DatabaseName): Promise<number | undefined> {
@@ -420,7 +438,7 @@ export class DataService {
     const { target } = this.find(name);
     const { signal, write, limits } = more;
     const question = {
-      tenant: `${name.project}/${name.database}`,
+      tenant: nameTenant(name),
       sql,
       parameters,
       ...(write === undefined ? {} : { write }),
@@ -433,6 +451,16 @@ export class DataService {
       throw explain(error, more.locate);
     }
   }
+}
+
+function nameTenant({ project, database }: DatabaseName): string {
+  return `${project}/${database}`;
+}
+
+/** True for an error that a column or table which is there no longer, or not yet, can have caused. */
+function canBeOutdated(error: unknown): boolean {
+  if (!(error instanceof PlatformError)) return false;
+  return error.status === 400 || (error.status === 422 && error.fields["reason"] === "invalid");
 }
 
 function explain(error: unknown, locate?: (error: SqlError) => number | null): unknown {

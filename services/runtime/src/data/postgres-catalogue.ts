@@ -1,6 +1,6 @@
 // The catalogue of PostgreSQL: tables that are visible without the name of their schema
 // (https://www.postgresql.org/docs/current/catalogs.html).
-import { type Catalogue, type TableOutline, toRecords } from "./table.ts";
+import { type AskCatalogue, type Catalogue, type TableOutline, toText } from "./table.ts";
 
 const VISIBLE = `pg_table_is_visible(c.oid) and n.nspname not in ('pg_catalog', 'information_schema')
   and n.nspname not like 'pg\\_%' and c.relkind in ('r', 'p', 'v', 'm', 'f')`;
@@ -27,27 +27,46 @@ const REFERENCES = `select c.relname as tab, f.conname as id, r.relname as targe
   join pg_attribute b on b.attrelid = r.oid and b.attnum = k.other
   where ${VISIBLE} order by c.relname, f.conname, k.place`;
 
+const PARTS = { tables: TABLES, columns: COLUMNS, indexes: INDEXES, references: REFERENCES };
+/** One statement: each has a connection of its own, whose process of the server reads the catalogue from its beginning. */
+const ALL = Object.entries(PARTS)
+  .map(([part, sql]) => `select '${part}' as part, to_json(one)::text as record from (${sql}) one`)
+  .join("\nunion all ");
+
 export const POSTGRES_CATALOGUE: Catalogue = {
   readTables: async (ask) => {
-    const tables = toRecords(await ask(TABLES));
-    const columns = Map.groupBy(toRecords(await ask(COLUMNS)), ({ tab }) => tab!);
-    const indexes = Map.groupBy(toRecords(await ask(INDEXES)), ({ tab }) => tab!);
-    const references = Map.groupBy(toRecords(await ask(REFERENCES)), ({ tab }) => tab!);
+    const { tables, columns, indexes, references } = await readParts(ask);
+    const [columnsOf, indexesOf, referencesOf] = [columns, indexes, references].map((rows) =>
+      Map.groupBy(rows, ({ tab }) => tab!),
+    );
     return tables.map((table) => {
       const name = table["name"]!;
       return describe(table, {
-        columns: columns.get(name) ?? [],
-        indexes: indexes.get(name) ?? [],
-        references: references.get(name) ?? [],
+        columns: columnsOf!.get(name) ?? [],
+        indexes: indexesOf!.get(name) ?? [],
+        references: referencesOf!.get(name) ?? [],
       });
     });
   },
 };
 
-type Rows = readonly Record<string, string>[];
+type Row = Record<string, string>;
+
+async function readParts(ask: AskCatalogue): Promise<Record<keyof typeof PARTS, Row[]>> {
+  const parts = { tables: [], columns: [], indexes: [], references: [] } as Record<string, Row[]>;
+  for (const [part, record] of (await ask(ALL)).rows) {
+    const values = Object.entries(JSON.parse(toText(record)) as Record<string, string | number>);
+    parts[toText(part)]!.push(
+      Object.fromEntries(values.map(([name, value]) => [name, String(value)])),
+    );
+  }
+  return parts;
+}
+
+type Rows = readonly Row[];
 
 function describe(
-  { name = "", kind = "", estimate = "" }: Record<string, string>,
+  { name = "", kind = "", estimate = "" }: Row,
   parts: { columns: Rows; references: Rows; indexes: Rows },
 ): TableOutline {
   const isView = kind === "v" || kind === "m";
