@@ -4,14 +4,14 @@ import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { Connection } from "../../services/runtime/src/editor/connection.ts";
 import { readBlocks } from "../../tests/guides/page.ts";
 import { findProgram, readProgramVersion } from "../../tests/stage/program.ts";
+import { environment as env, locate, makeNotes, PLATFORM, type Target } from "./project.ts";
 
-const PLATFORM = fileURLToPath(new URL("../../bin/platform.js", import.meta.url));
 /** Messages of Neovim 0.7 during the script, one a line, with the folder as FOLDER. With PLATFORM_RECORD=1 it is written. */
 const TRAFFIC = new URL("fixtures/neovim-0.7.jsonl", import.meta.url);
 const SCRIPT = fileURLToPath(new URL("neovim.lua", import.meta.url));
@@ -28,7 +28,6 @@ const isMissing =
   findProgram("nvim") === undefined && process.env["PLATFORM_TEST_PEERS"] !== "required";
 const skip = isMissing ? "nvim is not installed" : false;
 const root = realpathSync(mkdtempSync(join(tmpdir(), "neovim-")));
-const { NODE_TEST_CONTEXT: _, ...env } = process.env;
 after(() => rmSync(root, { recursive: true }));
 
 /** The messages of a stream of the protocol. */
@@ -43,20 +42,6 @@ function readMessages(bytes: Buffer): { id?: number; method?: string; params?: u
   return found;
 }
 
-/** A place in an answer: a link, or a location. */
-interface Target {
-  readonly uri?: string;
-  readonly targetUri?: string;
-  readonly range?: { readonly start: { readonly line: number } };
-  readonly targetRange?: { readonly start: { readonly line: number } };
-}
-
-/** `file:line` of the first place. */
-function locate([target]: readonly Target[]): string {
-  const { uri, targetUri = uri!, range, targetRange = range! } = target!;
-  return `${basename(targetUri)}:${targetRange.start.line + 1}`;
-}
-
 function record(project: string, traffic: string): void {
   const lines = readMessages(readFileSync(traffic))
     .filter(({ method }) => method !== undefined)
@@ -66,13 +51,7 @@ function record(project: string, traffic: string): void {
 }
 
 test("hover, definitions and messages in Neovim, by the six lines of the guide", { skip }, () => {
-  const made = spawnSync(process.execPath, [PLATFORM, "init", "notes", "--language"], {
-    cwd: root,
-    env,
-    encoding: "utf8",
-  });
-  assert.equal(made.status, 0, made.stderr);
-  const project = join(root, "notes");
+  const project = makeNotes(root);
   const [recent, old] = readBlocks("editor.md").filter(({ language }) => language === "lua");
   const [major, minor] = readProgramVersion("nvim", ["--version"])!.split(".").map(Number);
   const lines = major! > 0 || minor! >= 11 ? recent! : old!;
