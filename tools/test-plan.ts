@@ -1,5 +1,7 @@
 // Which test files there are, and what their long forms are.
 import { globSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 
 /** One run of a test file. */
 export interface TestPlan {
@@ -138,6 +140,9 @@ export const longForms: readonly TestPlan[] = [
   }),
   longForm("services/runtime/test/data/many-rows.test.ts", { PLATFORM_DATA_ROWS: "5000000" }),
   longForm("tests/browser/console/overview.test.ts", { PLATFORM_REST_SECONDS: "600" }),
+  longForm("tests/browser/console/pictures.test.ts", {
+    PLATFORM_TEST_PICTURES: join(tmpdir(), "platform-pictures"),
+  }),
   longForm("tests/browser/console/storage-list.test.ts", { PLATFORM_CONSOLE_OBJECTS: "20000" }),
   longForm("tests/soak/soak.test.ts", { PLATFORM_SOAK_SECONDS: "600" }),
 ];

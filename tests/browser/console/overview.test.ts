@@ -7,6 +7,7 @@ import type { Browser } from "playwright-core";
 import { chromiumSkip, startChromium } from "@platform/kernel/testing";
 import { Platform } from "../../identity/platform.ts";
 import { checkPage, goTo, openPlatform, takePicture, type ConsolePage } from "./chromium.ts";
+import { findCutTexts } from "./cut-texts.ts";
 
 /** 640 px is the layout of 1280 px at a zoom of 200 %. */
 const WIDTHS = [390, 640, 1024, 1280, 1440];
@@ -16,33 +17,6 @@ const LABEL_GAP_PX = 8;
 /** A figure is the mean of the last second. */
 const REST_MS = Number(process.env["PLATFORM_REST_SECONDS"] ?? 6) * 1_000;
 const REST_LOOK_EVERY_MS = 6_000;
-
-/** Texts that a box cuts off without an ellipsis, and texts of the ledger that are cut off at all. */
-const CUT = `(() => {
-  const cut = [];
-  const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
-    const text = node.data.trim();
-    const parent = node.parentElement;
-    if (text === "" || !parent.checkVisibility() || parent.closest(".hidden, .trace") !== null) continue;
-    const range = document.createRange();
-    range.selectNodeContents(node);
-    const inLedger = parent.closest(".ledger") !== null;
-    for (const box of range.getClientRects()) {
-      if (box.width === 0) continue;
-      for (let outer = parent; outer !== null && outer.tagName !== "MAIN"; outer = outer.parentElement) {
-        const style = getComputedStyle(outer);
-        if (style.overflowX !== "hidden" && style.overflowX !== "clip") continue;
-        const edge = outer.getBoundingClientRect();
-        if (box.right <= edge.right + 1 && box.left >= edge.left - 1) continue;
-        if (style.textOverflow === "ellipsis" && !inLedger) break;
-        cut.push(text);
-        break;
-      }
-    }
-  }
-  return [...new Set(cut)];
-})()`;
 
 /** Records the labels that charts draw. */
 const RECORD_LABELS = `globalThis.labels_ = new Map();
@@ -104,7 +78,7 @@ for (const language of ["en", "de"]) {
       await page.locator(".ledger .fig").first().waitFor();
       await checkPage(console, `${width} px`);
       await takePicture(console, `overview-${width}-${language}`);
-      assert.deepEqual(await page.evaluate(CUT), [], `${width} px: cut off`);
+      assert.deepEqual(await findCutTexts(page), [], `${width} px: cut off`);
       assert.deepEqual(await findCrowded(console), [], `${width} px: labels`);
     }
   });

@@ -10,6 +10,8 @@ const SPAN_MS = 3 * 3_600_000;
 const REFRESH_MS = 10_000;
 const MARKS_MAX = 6;
 const HEIGHT_PX = 300;
+/** Characters of a mark. */
+const LABEL_MAX = 28;
 
 export function RequestsChart({ service, label }: { service: ServiceId; label: string }) {
   const loaded = useLoad(
@@ -48,7 +50,7 @@ export function RequestsChart({ service, label }: { service: ServiceId; label: s
           heightPx={HEIGHT_PX}
           marks={changes.value.slice(0, MARKS_MAX).map((change) => ({
             at: Date.parse(change.at) / 1000,
-            label: change.title.slice(0, 28),
+            label: shorten(change.title),
           }))}
           lines={[
             { label: t("all"), colour: "--gateway", values: data.series[0]?.values ?? [] },
@@ -58,4 +60,8 @@ export function RequestsChart({ service, label }: { service: ServiceId; label: s
       )}
     </section>
   );
+}
+
+function shorten(title: string): string {
+  return title.length <= LABEL_MAX ? title : `${title.slice(0, LABEL_MAX - 1).trimEnd()}…`;
 }

@@ -37,7 +37,7 @@ export function AuditPage(name: DatabaseName) {
     <DatabaseFrame {...name} tab="audit" mode={state?.mode}>
       <div class="sheet">
         {verdict !== undefined && (
-          <p class="lead">
+          <p class="lead api-lead">
             {verdict.intact ? (
               <State kind="ok">
                 {t("The chain of {n} entries is intact.", { n: formatNumber(verdict.events) })}

@@ -124,7 +124,7 @@ function VariableTable(props: {
       rows={rows}
       idOf={({ name }) => name}
       columns={[
-        { title: t("Name"), kind: "mono", render: ({ name }) => <span title={name}>{name}</span> },
+        { title: t("Name"), kind: "mono", render: ({ name }) => <span class="wrap">{name}</span> },
         {
           title: t("Value"),
           kind: "mono wide-only",

@@ -89,7 +89,7 @@ export function Filters(props: {
         options={columns.map(({ name }) => [name, name] as const)}
         onChange={setColumn}
       />
-      <Choice label={t("Operation")} value={op} options={listOperations()} onChange={setOp} />
+      <Choice label={t("Comparison")} value={op} options={listOperations()} onChange={setOp} />
       {needsValue && (
         <input
           ref={field}

@@ -39,7 +39,7 @@ export const PROJECTS: Readonly<Record<string, string>> = {
   "is not null": "ist nicht null",
   "Remove the condition on {name}": "Bedingung auf {name} entfernen",
   Column: "Spalte",
-  Operation: "Vergleich",
+  Comparison: "Vergleich",
   "hidden by its name": "wegen ihres Namens verborgen",
   "No project runs": "Kein Projekt läuft",
   "Then platform up in its folder: it joins this platform.":

@@ -64,6 +64,7 @@ export const RUNTIME: Readonly<Record<string, string>> = {
   "No service has spans of it": "Kein Dienst hat Spans davon",
   "Services keep the last ones in memory: errors and slow requests longest.":
     "Dienste halten die letzten im Speicher: Fehler und langsame Anfragen am längsten.",
+  Operation: "Operation",
   Spans: "Spans",
   Begin: "Beginn",
 };
