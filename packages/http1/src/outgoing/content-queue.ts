@@ -15,7 +15,7 @@ export interface ContentOwner {
   onAbandoned(kind: OutgoingFailure): void;
 }
 
-/** What has been received and not read; one reader. */
+/** Content that has been received and not read; it has one reader. */
 export class ContentQueue {
   readonly #owner: ContentOwner;
   #connection: UpstreamConnection | null;

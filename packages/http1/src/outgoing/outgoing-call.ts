@@ -7,7 +7,7 @@ export interface OutgoingRequest {
   /** Path and query. */
   readonly target: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** What is sent while it is read goes over a new connection, since it cannot be sent again. */
+  /** A body that is sent while it is read goes over a new connection, since it cannot be sent again. */
   readonly body?: Uint8Array | AsyncIterable<Uint8Array> | undefined;
   /** False uses a new connection only. */
   readonly mayReuse?: boolean;

@@ -1,15 +1,27 @@
 // A request that this program sends for itself, on a connection of a pool: the client's side of RFC 9112.
 import type { UpstreamPool } from "../contract/upstream.ts";
 import type { Engine, Swept } from "../engine/engine.ts";
-import { Chunk, ChunkedDecoder, findMethod, Framing, Parse } from "../parse/index.ts";
-import type { FieldBlock, ResponseParser } from "../parse/index.ts";
+import {
+  Chunk,
+  ChunkedDecoder,
+  type FieldBlock,
+  findMethod,
+  Framing,
+  Parse,
+  type ResponseParser,
+} from "../parse/index.ts";
 import { type AcquireFailure, type Acquirer, Reuse, type ReuseKind } from "../upstream/acquire.ts";
 import type { UpstreamConnection, UpstreamUser } from "../upstream/connection.ts";
 import type { ConnectionPool } from "../upstream/pool.ts";
 import { composeRequest } from "./compose-request.ts";
 import { ContentQueue, type ContentOwner } from "./content-queue.ts";
-import { OutgoingError, type OutgoingAnswer } from "./outgoing-call.ts";
-import type { OutgoingCall, OutgoingFailure, OutgoingRequest } from "./outgoing-call.ts";
+import {
+  type OutgoingAnswer,
+  type OutgoingCall,
+  OutgoingError,
+  type OutgoingFailure,
+  type OutgoingRequest,
+} from "./outgoing-call.ts";
 
 const INFORMATIONAL_MAX = 16;
 /** A body up to this size is sent with its head. */
@@ -60,7 +72,7 @@ class PooledCall implements OutgoingCall, Acquirer, UpstreamUser, ContentOwner, 
     this.#request = request;
     this.#head = composeRequest(request.method, request.target, request.headers);
     this.answer = this.#answered.promise;
-    // Whoever destroys a call need not await its answer.
+    // The one who destroys a call need not await its answer.
     this.answer.catch(() => undefined);
     engine.add(this);
     this.onWaiting(true);

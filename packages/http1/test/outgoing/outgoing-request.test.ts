@@ -130,7 +130,7 @@ test("a reader that stops keeps the server from sending more than it holds", asy
   let sent = 0;
   const piece = Buffer.alloc(65_536);
   const { send } = await startRig(context, (socket) => {
-    socket.write(`${OK}Content-Length: ${1e12}\r\n\r\n`);
+    socket.write(`${OK}Content-Length: 1000000000000\r\n\r\n`);
     const more = (): void => {
       while (!socket.destroyed && socket.write(piece)) sent += piece.length;
       sent += piece.length;

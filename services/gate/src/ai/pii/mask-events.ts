@@ -88,8 +88,8 @@ export class MaskedEvents {
   }
 
   /**
-   * What leaves for the joined `text` of events that differ in their text only. `raw` is the last of them, with its text at
-   * `[start, end)`.
+   * The text that leaves for the joined `text` of events that differ in their text only. `raw` is the last of them, with its
+   * text at `[start, end)`.
    */
   pushText(text: string, { raw, channel, start, end }: LastEvent): string {
     const state = this.#find(channel);
