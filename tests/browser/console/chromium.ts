@@ -38,32 +38,54 @@ const signedIn = new WeakMap<Platform, StorageState>();
 type StorageState = Awaited<ReturnType<BrowserContext["storageState"]>>;
 
 /**
- * Contexts that pages of one person at one console share, by browser and console: a context of its own is a process of the
- * browser, which loads and compiles the console again.
+ * Contexts that pages of one person at one console share, by browser, console and person: a context of its own is a process
+ * of the browser, which loads and compiles the console again.
  */
-const shared = new WeakMap<Browser, Map<Platform, BrowserContext>>();
+const shared = new WeakMap<Browser, Map<string, BrowserContext>>();
 
-/** Opens the page of one service in a context of its own and signs in with its token, or its access key and secret. */
+/** A person at a console. */
+interface Seat {
+  /** Origin of the console. */
+  url: string;
+  person: string;
+  state?: StorageState | undefined;
+}
+
+/**
+ * Opens the page of one service, signed in with its token, or its access key and secret, in the page of a former test if it
+ * has left one.
+ */
 export async function openConsole(
   t: Pick<TestContext, "after">,
   browser: Browser,
   options: { url: string; token: string; accessKey?: string; look?: Look; path?: string },
 ): Promise<ConsolePage> {
-  const { url, token, accessKey, look, path = "/" } = options;
-  const opened = await openPage(t, browser, look);
+  const { token, accessKey, look, path = "/" } = options;
+  const url = new URL(options.url).origin;
+  const seat = { url, person: accessKey ?? token };
+  const { opened, isAtRest } = await openSharedPage(t, browser, seat, look);
+  if (isAtRest) {
+    await goTo(opened, path);
+    return opened;
+  }
   const { page } = opened;
   await page.goto(`${url}/ui${path}`);
-  if (accessKey === undefined) await page.getByLabel("Token").fill(token);
-  else {
-    await page.getByLabel("Access key").fill(accessKey);
-    await page.getByLabel("Secret key").fill(token);
+  const signIn = page.getByRole("button", { name: "Sign in" });
+  const content = page.locator("main#content.body");
+  await signIn.or(content).first().waitFor();
+  if (await signIn.isVisible()) {
+    if (accessKey === undefined) await page.getByLabel("Token").fill(token);
+    else {
+      await page.getByLabel("Access key").fill(accessKey);
+      await page.getByLabel("Secret key").fill(token);
+    }
+    await signIn.click();
   }
-  await page.getByRole("button", { name: "Sign in" }).click();
-  await page.locator("main#content.body").waitFor();
+  await content.waitFor();
   return opened;
 }
 
-/** Opens the platform's console in a context of its own, signed in at identity as administrator. */
+/** Opens the platform's console, signed in at identity as administrator, in the page of a former test if it has left one. */
 export async function openPlatform(
   t: Pick<TestContext, "after">,
   browser: Browser,
@@ -72,8 +94,13 @@ export async function openPlatform(
   path = "/settings",
 ): Promise<ConsolePage> {
   const state = signedIn.get(platform);
-  const opened = await openSharedPage(t, browser, platform, look);
+  const seat = { url: platform.console.origin, person: ADMIN.username, state };
+  const { opened, isAtRest } = await openSharedPage(t, browser, seat, look);
   const { page } = opened;
+  if (isAtRest) {
+    await goTo(opened, path);
+    return opened;
+  }
   await page.goto(`${platform.console.origin}/ui${path}`);
   if (state === undefined) {
     await signInAtIdentity(page);
@@ -88,27 +115,74 @@ export async function keepSignIn({ page }: ConsolePage, platform: Platform): Pro
   signedIn.set(platform, await page.context().storageState());
 }
 
-/** Opens a page of the platform's administrator in the context of former ones. */
+/**
+ * Opens a page in the context of former ones of this person: the page that the last test has left there, or a new one. It is
+ * at rest if it shows the console's settings and nothing of that test.
+ */
 async function openSharedPage(
   t: Pick<TestContext, "after">,
   browser: Browser,
-  platform: Platform,
+  { url, person, state }: Seat,
   look: Look = LOOKS[0],
-): Promise<ConsolePage> {
-  const contexts = shared.get(browser) ?? new Map<Platform, BrowserContext>();
+): Promise<{ opened: ConsolePage; isAtRest: boolean }> {
+  const contexts = shared.get(browser) ?? new Map<string, BrowserContext>();
   shared.set(browser, contexts);
-  let context = contexts.get(platform);
-  if (context === undefined) {
-    context = await openContext(browser, look, signedIn.get(platform));
-    contexts.set(platform, context);
-  }
-  const opened = await openPageIn(context, look);
-  t.after(async () => {
-    // Preferences are of the context; a page that has left the console has none of them.
-    await opened.page.evaluate("localStorage.clear()").catch(() => undefined);
-    await opened.page.close();
-  });
-  return opened;
+  const key = `${url} ${person}`;
+  let context = contexts.get(key);
+  if (context === undefined) contexts.set(key, (context = await openContext(browser, look, state)));
+  const former = left.get(context);
+  left.delete(context);
+  const isLeft = former !== undefined && !former.isClosed();
+  const page = isLeft ? former : await context.newPage();
+  const isAtRest = isLeft && (await page.evaluate(IS_AT_REST)) === true;
+  const opened = await preparePage(page, look);
+  t.after(() => leavePage(page, url));
+  return { opened, isAtRest };
+}
+
+/** Pages that tests have left, one in a context: a new one is a process of the browser, which compiles the console again. */
+const left = new WeakMap<BrowserContext, Page>();
+
+/** What stays when another page of the console is opened: dialogs, messages and uploads. */
+const STAYING = "dialog[open], .toast, .uploads";
+
+/**
+ * Forgets preferences, which are of the context, and shows the settings, unless something would stay: also another language,
+ * a look of the user's, widths of columns, an unlocked database.
+ */
+const LEAVE = `(() => {
+  const { lang, dataset } = document.documentElement;
+  const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  const isPlain = lang === "en" && dataset.density === "dense" && dataset.theme === system &&
+    Object.entries(localStorage).every(([, value]) => value === "{}");
+  localStorage.clear();
+  const isUnlocked = [...document.querySelectorAll("button")].some((one) => one.innerText === "Lock");
+  if (!isPlain || isUnlocked || document.querySelector("${STAYING}") !== null) return;
+  document.activeElement?.blur();
+  scrollTo(0, 0);
+  history.pushState(null, "", "/ui/settings");
+  dispatchEvent(new PopStateEvent("popstate"));
+})()`;
+
+const IS_AT_REST = `(() => {
+  globalThis.clicks = 0;
+  return location.pathname === "/ui/settings" && document.querySelector("main#content.body") !== null &&
+    document.querySelector("${STAYING}") === null;
+})()`;
+
+/** Events that tests listen to. */
+const OBSERVED = ["console", "dialog", "pageerror", "request", "requestfinished", "response"];
+
+/** Leaves a page for the next test, or closes it: two would follow the feeds of their console. */
+async function leavePage(page: Page, origin: string): Promise<void> {
+  if (page.isClosed()) return;
+  const isOfConsole = page.url().startsWith(`${origin}/ui`);
+  // A page that has left the console has no preferences.
+  if (isOfConsole) await page.evaluate(LEAVE).catch(() => undefined);
+  if (!isOfConsole || left.has(page.context())) return page.close();
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  for (const event of OBSERVED) page.removeAllListeners(event);
+  left.set(page.context(), page);
 }
 
 /** Opens an address in a context of its own. */
@@ -170,10 +244,18 @@ async function openContext(
 }
 
 async function openPageIn(context: BrowserContext, look: Look): Promise<ConsolePage> {
-  const page = await context.newPage();
-  const { width, height, colorScheme } = look;
+  return preparePage(await context.newPage(), look);
+}
+
+/** Gives a page another look. */
+export async function setLook(page: Page, { width, height, colorScheme }: Look): Promise<void> {
   await page.setViewportSize({ width, height });
-  await page.emulateMedia({ colorScheme });
+  await page.emulateMedia({ colorScheme, media: null, reducedMotion: null });
+}
+
+/** Gives a page its look, and collects what it reports. */
+async function preparePage(page: Page, look: Look): Promise<ConsolePage> {
+  await setLook(page, look);
   page.setDefaultTimeout(PATIENCE_MS);
   const reports: string[] = [];
   page.on("pageerror", (error) => reports.push(`error: ${error.message}`));

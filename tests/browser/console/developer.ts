@@ -73,15 +73,15 @@ export async function openIn(
   look: Look & { language?: "en" | "de" },
   path: string,
 ): Promise<ConsolePage> {
-  const opened = await openPlatform(t, developer.browser, developer.platform, look);
+  const { browser, platform } = developer;
+  if (look.language !== "de") return await openPlatform(t, browser, platform, look, path);
+  const opened = await openPlatform(t, browser, platform, look);
   const { page } = opened;
-  if (look.language === "de") {
-    await page.evaluate(
-      'localStorage.setItem("platform.console", JSON.stringify({ language: "de" }))',
-    );
-    await page.reload();
-    await page.locator("html[lang=de] main#content.body").waitFor();
-  }
+  await page.evaluate(
+    'localStorage.setItem("platform.console", JSON.stringify({ language: "de" }))',
+  );
+  await page.goto(`${platform.console.origin}/ui${path}`);
+  await page.locator("html[lang=de] main#content.body").waitFor();
   await goTo(opened, path);
   return opened;
 }

@@ -213,6 +213,7 @@ test(
     const console = await openPlatform(t, browser, platform);
     const { page } = console;
     const network = await page.context().newCDPSession(page);
+    t.after(() => network.detach());
     await network.send("Network.enable");
     await network.send("Network.setCacheDisabled", { cacheDisabled: true });
     await network.send("Network.emulateNetworkConditions", SLOW);

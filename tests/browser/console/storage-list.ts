@@ -5,7 +5,7 @@ import { before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import { chromiumSkip } from "@platform/kernel/testing";
 import type { Platform } from "../../identity/platform.ts";
-import { checkPage, goTo, LOOKS, openPlatform } from "./chromium.ts";
+import { checkPage, goTo, LOOKS, openPlatform, setLook } from "./chromium.ts";
 import { joinInstallation } from "./installation.ts";
 
 /** Objects: ten pages; 20 000 in the long form, in which writing them takes most of the time. */
@@ -75,9 +75,10 @@ test(
   { skip: chromiumSkip },
   async (t) => {
     const names = await fillOnce();
+    const console = await openPlatform(t, browser, platform);
+    const { page } = console;
     for (const look of LOOKS) {
-      const console = await openPlatform(t, browser, platform, look);
-      const { page } = console;
+      await setLook(page, look);
       await goTo(console, "/storage/buckets/long");
       await scrollTo(page, names.at(-1)!);
       const rows = await page.locator("main tr[data-row]").count();

@@ -14,6 +14,7 @@ import {
   LOOKS,
   openAt,
   openPlatform,
+  setLook,
   signInAtIdentity,
   takePicture,
 } from "./chromium.ts";
@@ -81,15 +82,15 @@ test("a job is started, followed and cancelled", { skip: chromiumSkip }, async (
   await scrub.getByText(/^cancelled, /).waitFor();
 
   for (const look of LOOKS) {
-    const other = await openPlatform(t, browser, platform, look);
-    await goTo(other, "/storage/jobs?job=scrub");
-    await other.page.getByText("Outcome").waitFor();
-    await checkPage(other, `job ${look.name}`);
-    await takePicture(other, `job ${look.name}`);
-    await goTo(other, "/storage/jobs");
-    await other.page.locator("main tr[data-row='scrub']").waitFor();
-    await checkPage(other, `jobs ${look.name}`);
-    await takePicture(other, `jobs ${look.name}`);
+    await setLook(page, look);
+    await goTo(console, "/storage/jobs?job=scrub");
+    await page.getByText("Outcome").waitFor();
+    await checkPage(console, `job ${look.name}`);
+    await takePicture(console, `job ${look.name}`);
+    await goTo(console, "/storage/jobs");
+    await page.locator("main tr[data-row='scrub']").waitFor();
+    await checkPage(console, `jobs ${look.name}`);
+    await takePicture(console, `jobs ${look.name}`);
   }
 });
 
@@ -146,15 +147,15 @@ test("subscriptions show their last tries as they happen", { skip: chromiumSkip 
 
   await subscribe(LONG, `http://127.0.0.1:${port}/${LONG}`);
   for (const look of LOOKS) {
-    const looked = await openPlatform(t, browser, platform, look);
-    await goTo(looked, "/storage/events");
-    await looked.page.locator("main tr[data-row]").first().waitFor();
-    await checkPage(looked, `events ${look.name}`);
-    await takePicture(looked, `events ${look.name}`);
-    await goTo(looked, "/storage/events?sel=orders%2Fhook");
-    await looked.page.getByRole("button", { name: "Send a test" }).waitFor();
-    await checkPage(looked, `a subscription ${look.name}`);
-    await takePicture(looked, `a subscription ${look.name}`);
+    await setLook(page, look);
+    await goTo(console, "/storage/events");
+    await page.locator("main tr[data-row]").first().waitFor();
+    await checkPage(console, `events ${look.name}`);
+    await takePicture(console, `events ${look.name}`);
+    await goTo(console, "/storage/events?sel=orders%2Fhook");
+    await page.getByRole("button", { name: "Send a test" }).waitFor();
+    await checkPage(console, `a subscription ${look.name}`);
+    await takePicture(console, `a subscription ${look.name}`);
   }
 });
 

@@ -1,6 +1,7 @@
 // A page whose services answer with hostile text in every field: what a person, a program or a stranger could have written.
 // Services refuse such text in many fields, so that it is added on its way to the page; the page must not rely on them.
 import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
 import type { Page, Route, WebSocketRoute } from "playwright-core";
 import { goTo, PATIENCE_MS, type ConsolePage } from "../chromium.ts";
 
@@ -33,7 +34,12 @@ const STRUCTURE = new Set([
 const TIME = /^\d{4}-\d\d-\d\dT/;
 
 /** Loads a page again, with the payload in every text that the services send to it. A dialog that opens is a report. */
-export async function poison({ page, reports }: ConsolePage): Promise<void> {
+export async function poison(
+  t: Pick<TestContext, "after">,
+  { page, reports }: ConsolePage,
+): Promise<void> {
+  // What it was told is not for another test.
+  t.after(() => page.close());
   page.on("dialog", () => reports.push("a dialog opened"));
   await page.route(/\/(?:api\/v1|admin)\//, poisonAnswer);
   await page.routeWebSocket(/\/console\/live|\/ws(?:[/?]|$)/, poisonSocket);

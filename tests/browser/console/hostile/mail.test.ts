@@ -31,7 +31,7 @@ test("each screen shows hostile text as it is", { skip: chromiumSkip }, async (t
   const console = await openConsole(t, browser, { url, token: TOKEN, look: LOOKS[0] });
   const { page } = console;
   await checkCovered(console);
-  await poison(console);
+  await poison(t, console);
   for (const path of MAIL_SCREENS) await checkScreen(console, path);
   await checkScreen(console, "/mail/inbox");
   // The findings about the mail.

@@ -71,7 +71,7 @@ test("each screen shows hostile text as it is", { skip: chromiumSkip }, async (t
   const console = await openPlatform(t, browser, platform);
   const { page } = console;
   await checkCovered(console);
-  await poison(console);
+  await poison(t, console);
   for (const path of SERVICE_SCREENS) await checkScreen(console, path);
   await page.keyboard.press("Control+k");
   await page.getByRole("dialog").getByRole("combobox").fill("onerror");

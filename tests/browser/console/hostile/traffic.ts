@@ -86,7 +86,7 @@ test("each screen shows hostile text as it is", { skip: chromiumSkip }, async (t
   const console = await openPlatform(t, browser, platform);
   const { page } = console;
   await checkCovered(console);
-  await poison(console);
+  await poison(t, console);
   for (const path of TRAFFIC_SCREENS) await checkScreen(console, path);
   const { tunnels } = (await platform.callService(platform.tunnel, platform.admin, "/tunnels")) as {
     tunnels: { id: string; subdomain: string }[];

@@ -1,6 +1,6 @@
 // The two ways to do a task: by mouse, with clicks counted, and by keyboard alone.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
 import type { Browser, Locator, Page } from "playwright-core";
 import { chromiumSkip } from "@platform/kernel/testing";
 import type { Platform } from "../../../identity/platform.ts";
@@ -40,14 +40,11 @@ export interface Task {
 }
 
 /** Opens the console in one mode at its overview, signed in. */
-export type Opener = (look: Look) => Promise<ConsolePage>;
+export type Opener = (t: TestContext, look: Look) => Promise<ConsolePage>;
 
 /** Opens the platform's console. */
 export function onPlatform(browser: () => Browser, platform: () => Platform): Opener {
-  return (look) =>
-    openKept(browser(), platform().console.origin, look, () =>
-      openPlatform(UNTIL_BROWSER_ENDS, browser(), platform(), look, "/"),
-    );
+  return (t, look) => openPlatform(t, browser(), platform(), look, "/");
 }
 
 /** Opens the page of one service. */
@@ -55,37 +52,7 @@ export function alone(
   browser: () => Browser,
   service: () => { url: string; token: string; accessKey?: string },
 ): Opener {
-  return (look) =>
-    openKept(browser(), service().url, look, () =>
-      openConsole(UNTIL_BROWSER_ENDS, browser(), { ...service(), look }),
-    );
-}
-
-const UNTIL_BROWSER_ENDS = { after: () => undefined };
-
-/** The page of the last test. */
-let kept: { browser: Browser; url: string; opened: ConsolePage } | undefined;
-
-/** Loads the page of the last test again if it is of the same console: a browser's first look at a page costs three times that. */
-async function openKept(
-  browser: Browser,
-  url: string,
-  look: Look,
-  open: () => Promise<ConsolePage>,
-): Promise<ConsolePage> {
-  if (kept === undefined || kept.browser !== browser || kept.url !== url) {
-    await kept?.opened.page.close();
-    kept = { browser, url, opened: await open() };
-    return kept.opened;
-  }
-  const { opened } = kept;
-  const { width, height, colorScheme } = look;
-  await opened.page.setViewportSize({ width, height });
-  await opened.page.emulateMedia({ colorScheme });
-  opened.reports.length = 0;
-  await opened.page.goto(new URL("/ui/", url).href);
-  await opened.page.locator("main#content.body").waitFor();
-  return opened;
+  return (t, look) => openConsole(t, browser(), { ...service(), look });
 }
 
 /** Tests of a task in one mode: both hands, both themes, both widths, accessible at its end. */
@@ -93,8 +60,8 @@ export function testTask(mode: string, open: Opener, task: Task): void {
   for (const look of MOUSE_LOOKS) {
     const isPhone = look.width < PHONE_PX;
     const name = `${task.name}: ${task.clicks} clicks, ${mode}, ${look.name}`;
-    test(name, { skip: chromiumSkip }, async () => {
-      const opened = await open(look);
+    test(name, { skip: chromiumSkip }, async (t) => {
+      const opened = await open(t, look);
       await opened.page.evaluate("globalThis.clicks = 0");
       await task.byMouse(new Mouse(opened, isPhone));
       const clicks = await readClicks(opened);
@@ -106,8 +73,8 @@ export function testTask(mode: string, open: Opener, task: Task): void {
   }
   for (const look of KEYBOARD_LOOKS) {
     const name = `${task.name}: keyboard, ${mode}, ${look.name}`;
-    test(name, { skip: chromiumSkip }, async () => {
-      const opened = await open(look);
+    test(name, { skip: chromiumSkip }, async (t) => {
+      const opened = await open(t, look);
       await opened.page.evaluate("globalThis.clicks = 0");
       await task.byKeyboard(new Keyboard(opened));
       assert.equal(await readClicks(opened), 0, "no click");
