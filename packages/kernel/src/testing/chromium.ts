@@ -18,9 +18,9 @@ const FLAGS = [
   "--num-raster-threads=1",
   "--disable-lcd-text",
 ];
-// A page is closed after seconds: to optimize its scripts takes longer than to run them. About a third of a test's processor
-// time.
-const UNOPTIMIZED = "--js-flags=--no-opt --no-maglev";
+// To optimize the scripts of a page that is used for seconds takes longer than to run them. The fast compiler pays: the check
+// of accessibility runs many times in a page.
+const UNOPTIMIZED = "--js-flags=--no-opt";
 // Memory that processes share is a file of a disk with Playwright's own flags, for containers with little of it.
 const SHARED_MEMORY = "/dev/shm";
 const SHARED_BYTES_MIN = 2 ** 30;
