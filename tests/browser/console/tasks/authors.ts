@@ -93,7 +93,7 @@ const TASKS: readonly Task[] = [
     name: "change one cell",
     clicks: 4,
     byMouse: async (hand) => {
-      const row = await openRow(hand, 52);
+      const row = await openRow(hand, 12);
       await hand.page.getByRole("button", { name: "Unlock" }).click();
       // The pane of the row opens where the second click ends.
       await row.locator("td:nth-child(2)").dblclick();
@@ -101,7 +101,7 @@ const TASKS: readonly Task[] = [
     },
     byKeyboard: async (hand) => {
       const { page } = hand;
-      const row = await openRow(hand, 53);
+      const row = await openRow(hand, 13);
       // The filter has the focus; the head of the page is in front of it.
       await hand.tabTo(page.getByRole("button", { name: "Unlock" }), "Shift+Tab");
       await hand.press("Enter");
