@@ -143,7 +143,7 @@ async function openSharedPage(
 /** Pages that tests have left, one in a context: a new one is a process of the browser, which compiles the console again. */
 const left = new WeakMap<BrowserContext, Page>();
 
-/** What stays when another page of the console is opened: dialogs, messages and uploads. */
+/** Parts that stay when another page of the console is opened: dialogs, messages and uploads. */
 const STAYING = "dialog[open], .toast, .uploads";
 
 /**

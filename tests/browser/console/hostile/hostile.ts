@@ -38,7 +38,7 @@ export async function poison(
   t: Pick<TestContext, "after">,
   { page, reports }: ConsolePage,
 ): Promise<void> {
-  // What it was told is not for another test.
+  // Answers with the payload are not for another test.
   t.after(() => page.close());
   page.on("dialog", () => reports.push("a dialog opened"));
   await page.route(/\/(?:api\/v1|admin)\//, poisonAnswer);
