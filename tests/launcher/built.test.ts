@@ -184,6 +184,14 @@ test("a checkout builds at its first start, and uses the build until a source ch
     programs,
     names.map((name) => `${name}.js`),
   );
+  // One character beyond Latin-1 doubles the memory that the text of its module takes.
+  const modules = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((path) =>
+    path.endsWith(".js"),
+  );
+  const wide = modules.filter((path) =>
+    /[^\0-\xff]/.test(readFileSync(join(folder, path), "utf8")),
+  );
+  assert.deepEqual(wide, []);
   // The process of projects, whose package is beside it: a change of either is one of the supervisor's sources.
   assert.ok(existsSync(join(folder, "project/runtime-worker.js")));
   const sources = readFileSync(join(folder, "runtime.sources.json"), "utf8");

@@ -74,7 +74,7 @@ function openDialog(name: RegExp): NonNullable<Shown["act"]> {
 async function runStatement(page: Page): Promise<void> {
   await page.locator("main textarea").first().waitFor();
   await page.locator("main input:visible").first().fill("6");
-  await page.locator("main input:visible").first().press("Control+Enter");
+  await page.getByRole("button", { name: /^(Run|Ausführen)/ }).click();
   await page.locator(".data-grid td").first().waitFor();
   await page.locator("main .loading").first().waitFor({ state: "detached" });
 }

@@ -22,6 +22,9 @@ export interface PageContent {
 /** Tabs of the account pages in order. */
 export type AccountTab = "profile" | "security" | "activity" | "sessions" | "applications";
 
+/** Beside the template: in it, a character beyond Latin-1 stays as it is in the built form, and doubles the memory of its module. */
+const DASH = "–";
+
 const TABS: readonly (readonly [AccountTab, string])[] = [
   ["profile", "/account"],
   ["security", "/account/security"],
@@ -117,7 +120,8 @@ export class PageFrame {
           <meta name="robots" content="noindex" />
           ${forwardTo !== undefined && html`<meta http-equiv="refresh" content="0; url=${forwardTo}" />`}
           <title>
-            ${problem !== undefined && `${messages.errorPrefix} `}${title} – ${this.brand.name}
+            ${problem !== undefined && `${messages.errorPrefix} `}${title} ${DASH}
+            ${this.brand.name}
           </title>
           <link rel="icon" href="${this.assets.icon.path}" type="image/svg+xml" />
           <link rel="stylesheet" href="${this.assets.style.path}" />

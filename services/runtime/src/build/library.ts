@@ -5,7 +5,7 @@ import { Assets } from "./assets.ts";
 import { loadBundler } from "./bundler.ts";
 import { embedFiles } from "./embed-files.ts";
 import { createPlaces } from "./module-place.ts";
-import { COMPACT, listModules, listThreads, OPTIONAL_ADDONS } from "./programs.ts";
+import { CHARSET, COMPACT, listModules, listThreads, OPTIONAL_ADDONS } from "./programs.ts";
 
 /** Options of {@link writeLibrary}. */
 export interface LibraryOptions {
@@ -54,6 +54,7 @@ export async function writeLibrary(options: LibraryOptions): Promise<string[]> {
     chunkFileNames: "[name]-[hash].js",
     comments: false,
     minify: COMPACT,
+    charset: CHARSET,
   });
   return listModules(root, output);
 }
