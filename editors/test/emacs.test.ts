@@ -38,6 +38,7 @@ test("hover, definitions and messages in Emacs, by the lines of the guide", { sk
     timeout: TIMEOUT_MS,
   });
   assert.equal(run.status, 0, run.stderr);
+  assert.ok(!run.stderr.includes("unsupported capability"), run.stderr);
   const { hover, definition, table, messages } = JSON.parse(readFileSync(result, "utf8")) as {
     hover: object;
     definition: Target[];

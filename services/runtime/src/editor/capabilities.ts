@@ -58,6 +58,26 @@ export function canWatch({ workspace }: ClientCapabilities): boolean {
   return workspace?.didChangeWatchedFiles?.dynamicRegistration === true;
 }
 
+/** A registration that TypeScript asks an editor for. */
+export interface Registration {
+  readonly id: string;
+  /** Such as `workspace/didChangeConfiguration`. */
+  readonly method: string;
+}
+
+/** Registrations that the editor accepts: TypeScript asks some editors for more, and they warn their users. */
+export function selectAccepted(
+  registrations: readonly Registration[],
+  client: ClientCapabilities,
+): Registration[] {
+  return registrations.filter(({ method }) => {
+    const [area = "", name = ""] = method.split("/");
+    const abilities = client[area] as Record<string, unknown> | undefined;
+    const ability = abilities?.[name] as { dynamicRegistration?: boolean } | undefined;
+    return ability?.dynamicRegistration === true;
+  });
+}
+
 /** True if suggestions may be snippets. */
 export function hasSnippets({ textDocument }: ClientCapabilities): boolean {
   const { completionItem } = (textDocument?.["completion"] ?? {}) as {

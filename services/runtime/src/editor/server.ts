@@ -9,7 +9,9 @@ import {
   createServerCapabilities,
   createStatementCapabilities,
   createTypeClientCapabilities,
+  selectAccepted,
   type ClientCapabilities,
+  type Registration,
   type TypeCapabilities,
 } from "./capabilities.ts";
 import { Connection } from "./connection.ts";
@@ -90,6 +92,8 @@ class LanguageServer {
   readonly #editor: Connection;
   readonly #version: string;
   readonly #finished = Promise.withResolvers<number>();
+  /** What the editor can do: TypeScript asks before there is a session. */
+  #client: ClientCapabilities = {};
   #session: Session | undefined;
   #hasShutDown = false;
 
@@ -210,6 +214,7 @@ class LanguageServer {
   }
 
   #startTypes(workspace: Workspace, params: InitializeParams): TypeServer | undefined {
+    this.#client = params.capabilities ?? {};
     const compiler = findCompiler(workspace.folder);
     if (compiler === undefined) {
       this.#warn("types are not checked; install typescript 7 in the project");
@@ -250,6 +255,12 @@ class LanguageServer {
       const mapped = mapWorkspaceEdit(snapshot, edit, true);
       if (mapped === undefined) return { applied: false };
       return this.#editor.request(method, { ...rest, edit: mapped }, signal);
+    }
+    if (method === "client/registerCapability") {
+      const { registrations } = params as { registrations: Registration[] };
+      const accepted = selectAccepted(registrations, this.#client);
+      if (accepted.length === 0) return null;
+      return this.#editor.request(method, { registrations: accepted }, signal);
     }
     const answer = await this.#editor.request(method, params, signal);
     return method === "workspace/configuration" ? addSettings(params, answer) : answer;
