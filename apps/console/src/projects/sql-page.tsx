@@ -336,7 +336,7 @@ function Answer({ answer }: { answer: QueryAnswer }) {
   const shown = { n: formatNumber(rows.length), ms };
   return (
     <>
-      <p class="hint query-done" role="status">
+      <p class="hint grid-hint" role="status">
         {truncated ? t("The first {n} rows, in {ms} ms.", shown) : t("{n} rows in {ms} ms.", shown)}
       </p>
       {rows.length === 0 ? (
