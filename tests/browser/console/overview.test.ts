@@ -17,6 +17,10 @@ const LABEL_GAP_PX = 8;
 /** A figure is the mean of the last second. */
 const REST_MS = Number(process.env["PLATFORM_REST_SECONDS"] ?? 6) * 1_000;
 const REST_LOOK_EVERY_MS = 6_000;
+const isLong = process.env["PLATFORM_REST_SECONDS"] !== undefined;
+const LOOP_MS = isLong ? 60_000 : 8_000;
+/** Largest difference in req/s; a short look begins and ends within a second of the figure. */
+const LOOP_FAULT = isLong ? 0.2 : 1;
 
 /** Records the labels that charts draw. */
 const RECORD_LABELS = `globalThis.labels_ = new Map();
@@ -121,6 +125,35 @@ test(
     assert.match((await version.getAttribute("title"))!, /^Gateway \d[^]*\nStorage \d/);
   },
 );
+
+test("a loop of ten requests a second is shown as that", { skip: chromiumSkip }, async (t) => {
+  await platform.addRoute({
+    prefix: "/loop",
+    target: platform.auth.origin,
+    auth: { type: "none" },
+  });
+  const { page } = await openPlatform(t, browser, platform, undefined, "/");
+  const figure = page.locator(".ledger tr", { hasText: "Gateway" }).locator(".fig").first();
+  await figure.waitFor();
+  let sent = 0;
+  const loop = setInterval(() => {
+    sent += 1;
+    void platform.ask("/loop").catch(() => undefined);
+  }, 100);
+  t.after(() => clearInterval(loop));
+  // The mean of the last second, which is shown a second later.
+  await sleep(3_000);
+  const shown: number[] = [];
+  const [sentBefore, begunMs] = [sent, performance.now()];
+  while (performance.now() - begunMs < LOOP_MS) {
+    shown.push(Number.parseFloat((await figure.innerText()).replace(",", ".")));
+    await sleep(500);
+  }
+  const rate = ((sent - sentBefore) * 1_000) / (performance.now() - begunMs);
+  const mean = shown.reduce((sum, one) => sum + one, 0) / shown.length;
+  t.diagnostic(`sent ${rate.toFixed(2)} req/s, shown ${mean.toFixed(2)}`);
+  assert.ok(Math.abs(mean - rate) <= LOOP_FAULT, `${rate} req/s are shown as ${shown.join(", ")}`);
+});
 
 /** Looks at other pages, and asserts that no figure of the overview counts that. */
 async function checkRest(console: ConsolePage): Promise<void> {
