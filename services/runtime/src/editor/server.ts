@@ -92,7 +92,7 @@ class LanguageServer {
   readonly #editor: Connection;
   readonly #version: string;
   readonly #finished = Promise.withResolvers<number>();
-  /** What the editor can do: TypeScript asks before there is a session. */
+  /** Abilities of the editor: TypeScript asks before there is a session. */
   #client: ClientCapabilities = {};
   #session: Session | undefined;
   #hasShutDown = false;

@@ -1,4 +1,4 @@
-// What an editor is asked for: only what it says that it can do.
+// Registrations at an editor: only those that it says that it accepts.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { selectAccepted } from "../../src/editor/capabilities.ts";
