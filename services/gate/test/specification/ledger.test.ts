@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { routeAiFields } from "../../src/config/route-ai.ts";
 
 const FIELDS =
   "prefix target targets load_balancer targets_weighted canary_auto_promote canary_promote_step canary_promote_sec canary_max_error_rate middleware response_middleware wasm_split rate_limit_rpm cache_ttl_seconds cache_methods access_log max_concurrent_requests max_queue_size queue_timeout_ms max_body_size ip_allowlist ip_blocklist client_cert_path client_key_path root_ca_path require_api_key allowed_tenants auth prompt_guard enable_prompt_guard pii_redact semantic_cache enable_semantic_cache semantic_rate_limit semantic_token_limit_per_min llm_routing".split(
@@ -63,6 +64,11 @@ test("every key, field, variable and endpoint of the specification has a row", (
   for (const name of [...KEYS, ...FIELDS, ...VARIABLES, ...ENDPOINTS]) {
     assert.ok(subjects.has(`\`${name}\``), name);
   }
+});
+
+test("every setting of AI routes has a row", () => {
+  const subjects = rows.map(({ subject }) => subject).join("\n");
+  for (const name of Object.keys(routeAiFields)) assert.ok(subjects.includes(`\`${name}`), name);
 });
 
 test("a field is marked as later if and only if it is refused as not available yet", () => {
