@@ -14,6 +14,7 @@ import type { PiiKind } from "../../src/shared-state/index.ts";
 
 const CHAT = findAiKind("/v1/chat/completions")!;
 const MESSAGES = findAiKind("/v1/messages")!;
+const RESPONSES = findAiKind("/v1/responses")!;
 const KINDS: ReadonlySet<PiiKind> = new Set(["email", "card", "iban", "phone", "secret"]);
 const TEXTS = [
   ...'Write to jo.ann@example.org or to Åsa, card 4111 1111 1111 1111, or "call" us. '.split(
@@ -58,6 +59,27 @@ function streamMessages(): string {
   ].join("");
 }
 
+function streamResponses(): string {
+  let count = 0;
+  const event = (type: string, members: object): string =>
+    `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: count++, ...members })}\n\n`;
+  const response = { id: "r1", model: "m-1" };
+  const usage = { input_tokens: 7, output_tokens: 9 };
+  return [
+    event("response.created", { response }),
+    ...TEXTS.map((delta, index) =>
+      event("response.output_text.delta", {
+        item_id: "msg_1",
+        output_index: 0,
+        content_index: 0,
+        delta,
+        obfuscation: "aB3x".repeat(index % 4),
+      }),
+    ),
+    event("response.completed", { response: { ...response, status: "completed", usage } }),
+  ].join("");
+}
+
 interface Opened {
   readonly answer: StreamAnswer;
   readonly output: ContentOutput;
@@ -69,7 +91,8 @@ interface Opened {
 
 function openStream(kind: AiKind, pii: CallPii | undefined): Opened {
   const tree = new JsonScanner();
-  const body = { model: "m-1", stream: true, messages: [{ role: "user", content: "Hello" }] };
+  const messages = [{ role: "user", content: "Hello" }];
+  const body = { model: "m-1", stream: true, messages, input: "Hello" };
   tree.scan(Buffer.from(JSON.stringify(body)));
   const request = readAiRequest(kind, tree);
   const call = new ModelCall({
@@ -113,9 +136,10 @@ function readText(stream: string): string {
     if (!line.startsWith("data: {")) continue;
     const event = JSON.parse(line.slice(6)) as {
       choices?: { delta?: { content?: string } }[];
-      delta?: { text?: string };
+      delta?: string | { text?: string };
     };
-    text += event.choices?.[0]?.delta?.content ?? event.delta?.text ?? "";
+    if (typeof event.delta === "string") text += event.delta;
+    else text += event.choices?.[0]?.delta?.content ?? event.delta?.text ?? "";
   }
   return text;
 }
@@ -158,9 +182,10 @@ test("a stream cut at each of its bytes is passed, masked and metered as the who
   for (const [kind, stream] of [
     [CHAT, streamChat()],
     [MESSAGES, streamMessages()],
+    [RESPONSES, streamResponses()],
   ] as const) {
     const bytes = Buffer.from(stream);
-    // The second shape has the same texts in longer events.
+    // The others have the same texts in longer events.
     const step = kind === CHAT ? 1 : 3;
     for (let at = 0; at <= bytes.length; at += step) check(kind, stream, cutAt(bytes, [at]));
     const single = Array.from(bytes, (_, index) => bytes.subarray(index, index + 1));
@@ -179,6 +204,21 @@ test("a stream cut at each of its bytes is passed, masked and metered as the who
       { numRuns: 30 },
     );
   }
+});
+
+test("merged events of OpenAI's responses have the number of the last of them", () => {
+  const events = streamResponses().split(/(?<=\n\n)/);
+  const { written } = pass(RESPONSES, true, [Buffer.from(events.join(""))]);
+  const left = Buffer.concat(written).toString();
+  const numbers = [...left.matchAll(/"sequence_number":(\d+)/g)].map(([, number]) =>
+    Number(number),
+  );
+  assert.ok(numbers.length < events.length - 5);
+  assert.deepEqual(
+    numbers,
+    numbers.toSorted((one, other) => one - other),
+  );
+  assert.equal(numbers.at(-1), events.length - 1);
 });
 
 test("masked texts of one read leave in one event, others as they came", () => {

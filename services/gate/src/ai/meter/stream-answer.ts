@@ -7,7 +7,7 @@ import { formatUsd } from "../price/price-table.ts";
 import { EVENT_BYTES_MAX, EventSplitter, type StreamEvent } from "../shape/event-splitter.ts";
 import { JsonKind, type JsonScanner } from "../shape/json-scan.ts";
 import { MaskedEvents } from "../pii/mask-events.ts";
-import { EventTemplate, viewOf } from "../shape/event-template.ts";
+import { EventTemplate, replaceText, type Varying, viewOf } from "../shape/event-template.ts";
 import {
   type EventKind,
   isDelta,
@@ -21,6 +21,9 @@ import { JoinedText } from "./joined-text.ts";
 
 const DONE = "[DONE]";
 const COMMENT = Buffer.from(":\n\n");
+/** Members that differ from event to event: the number of an event, and what OpenAI adds so that sizes tell nothing. */
+const COUNT = "sequence_number";
+const FILLER = "obfuscation";
 /** More than this is not held: it passes, whatever follows. */
 const HELD_BYTES_MAX = 1_048_576;
 /** Events that come faster than one in this time are gathered, because a read and a write each cost more than their work. */
@@ -140,6 +143,7 @@ export class StreamAnswer implements ContentFilter {
 
   // Of a fast stream, the events of the next milliseconds are read at once.
   #pace(output: ContentOutput): void {
+    if (this.#gathering !== undefined) return;
     const nowMs = performance.now();
     const isFast = nowMs - this.#readMs < GATHERED_BELOW_MS;
     this.#readMs = nowMs;
@@ -206,15 +210,14 @@ export class StreamAnswer implements ContentFilter {
       return at;
     }
     const joined = text.read();
-    const masked = this.#masked.pushText(joined, {
-      raw: bytes.subarray(last, at),
-      channel: template.channel,
-      start: template.start - last,
-      end: template.end - last,
-    });
+    const raw = bytes.subarray(last, at);
+    const start = template.start - last;
+    const end = template.end - last;
+    const { channel } = template;
+    const masked = this.#masked.pushText(joined, { raw, channel, start, end });
     // Masked texts of one read leave in one event.
     if (masked === joined) this.#pass(bytes.subarray(from, at));
-    else this.#pass(template.compose(JSON.stringify(masked)));
+    else this.#pass(replaceText(raw, start, end, JSON.stringify(masked)));
     return at;
   }
 
@@ -225,11 +228,9 @@ export class StreamAnswer implements ContentFilter {
     const usage = scanner.find(0, "usage");
     const hasUsage = usage !== -1 && scanner.kind(usage) !== JsonKind.Null;
     const isAlike = text !== undefined && more === undefined && !hasUsage && dataStart !== -1;
-    if (isAlike && this.#masked?.hasEdits !== true && isDelta(shape, scanner)) {
-      const start = dataStart + scanner.start(text.node) + 1;
-      const end = dataStart + scanner.end(text.node) - 1;
-      this.#template.learn(raw, start, end, text.channel);
-    } else this.#template.forget();
+    if (isAlike && this.#masked?.hasEdits !== true && isDelta(shape, scanner))
+      this.#template.learn(raw, listVarying(scanner, text.node, dataStart), text.channel);
+    else this.#template.forget();
   }
 
   #passRest(): void {
@@ -376,4 +377,29 @@ function hasText(shape: AiShape, scanner: JsonScanner): boolean {
   return listAnswerTexts(shape, scanner).some(
     ({ node }) => scanner.end(node) - scanner.start(node) > 2,
   );
+}
+
+// The text of an event, and what else is different in each.
+function listVarying(scanner: JsonScanner, text: number, dataStart: number): Varying[] {
+  const varying: Varying[] = [];
+  for (let node = 0; node < scanner.count; node++) {
+    const kind = node === text ? "text" : findVarying(scanner, node);
+    if (kind === undefined) continue;
+    // Strings without their quotation marks.
+    const inset = kind === "count" ? 0 : 1;
+    const start = dataStart + scanner.start(node) + inset;
+    varying.push({ start, end: dataStart + scanner.end(node) - inset, kind });
+  }
+  return varying;
+}
+
+function findVarying(scanner: JsonScanner, node: number): Varying["kind"] | undefined {
+  switch (scanner.kind(node)) {
+    case JsonKind.Number:
+      return scanner.name(node) === COUNT ? "count" : undefined;
+    case JsonKind.String:
+      return scanner.name(node) === FILLER ? "filler" : undefined;
+    default:
+      return undefined;
+  }
 }
