@@ -48,7 +48,7 @@ function findStrongest(rules: readonly GuardRule[], text: string): number {
 
 function matches(rule: GuardRule, text: string): boolean {
   for (const part of rule.needs) if (!text.includes(part)) return false;
-  return rule.pattern.matcher(text).find();
+  return rule.near?.test(text) !== false && rule.pattern.matcher(text).find();
 }
 
 /** Scores of texts, with those of texts that were judged before. */
