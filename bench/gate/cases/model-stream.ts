@@ -60,7 +60,7 @@ export const modelBurst = makeCase({
   how: "in one write",
 });
 
-/** The first text of a stream arrives so much later, at a rate that is no load. */
+/** Time by which the first text of a stream is later, at a rate that is no load. */
 export const modelLatency: BenchCase = {
   name: "model-latency",
   title: "A model's first event: time that is added",

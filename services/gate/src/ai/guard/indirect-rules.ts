@@ -6,7 +6,7 @@ const MACHINE =
   "(?:ais?|llms?|(?:large )?language models?|(?:ai|llm|gpt|coding|virtual|automated)[ -]?(?:based |powered |[a-z]{3,12} )?(?:assistants?|agents?|models?|systems?|tools?|readers?|graders?|translators?|(?:code |peer )?reviewers?|crawlers?|bots?)|(?:translat(?:or|ion)|summari[sz]ation|grading|scoring|moderation) models?|chatbots?|(?:chat)?gpts?|copilot|summari[sz]ers?)";
 /** Words that may mean a person, too. */
 const SOMEBODY = "(?:assistants?|agents?|models?|bots?)";
-/** How its names begin and end, to look for them before the rules. */
+/** Beginnings and ends of its names, which are looked for before the rules. */
 const START =
   "(?:ais?|llms?|large|language|gpt|chat|coding|virtual|automated|translat|summari|grading|scoring|moderation|copilot)";
 const END =

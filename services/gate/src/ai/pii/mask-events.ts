@@ -88,8 +88,8 @@ export class MaskedEvents {
   }
 
   /**
-   * The text that leaves for the joined `text` of events that differ in their text only. `raw` is the last of them, with its
-   * text at `[start, end)`.
+   * Masks the joined `text` of events that differ in their text only. `raw` is the last of them, with its text at
+   * `[start, end)`.
    */
   pushText(text: string, { raw, channel, start, end }: LastEvent): string {
     const state = this.#find(channel);
