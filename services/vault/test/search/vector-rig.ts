@@ -20,6 +20,8 @@ export class VectorRig {
   constructor(t: TestContext, path = ":memory:") {
     this.#path = path;
     const database = new DatabaseSync(path);
+    // Otherwise a long transaction waits for the disk whenever its pages do not fit in the cache.
+    database.exec("pragma journal_mode = off; pragma synchronous = off");
     makeTables(database, 0, 4);
     this.connection = new IndexConnection(database);
     t.after(() => this.connection.close());
