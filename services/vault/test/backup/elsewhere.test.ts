@@ -5,8 +5,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
 import { mountSmallDisk } from "@platform/testing/disks";
-import { VERSIONED, waitForJob } from "../job/rig.ts";
+import { readJob, VERSIONED, waitForJob } from "../job/rig.ts";
 import { callJson } from "../serving/json-api.ts";
 import { serve } from "../serving/serving.ts";
 import { makeBytes } from "../store/fixture.ts";
@@ -146,4 +147,47 @@ test("a full disk ends a backup with its reason, and the next one needs no repai
   assert.equal(restored.state, "completed", restored.reason ?? "");
   assert.equal(job.totals.failed, 0);
   assert.deepEqual((await s3.must("GET", "/restored/a")).body, makeBytes(100_000));
+});
+
+test("on a full disk nothing of a bucket that is restored shows, and the restore ends when there is room", async (t) => {
+  const disk = mountSmallDisk(t, { mib: 112 });
+  if (disk === undefined) return t.skip("a file system cannot be mounted here");
+  const backups = join(root, "backups-of-small");
+  mkdirSync(backups);
+  await using serving = await serve({
+    folder: disk,
+    // Deletions use the reserve.
+    env: { PLATFORM_VAULT_BACKUP_DIR: backups, PLATFORM_VAULT_DISK_RESERVE: "16777216" },
+  });
+  const { s3 } = serving;
+  const body = makeBytes(6_000_000);
+  for (const bucket of ["source", "rest"]) await s3.must("PUT", `/${bucket}`);
+  for (const name of ["a", "b", "c"]) await s3.must("PUT", `/source/${name}`, { body });
+  await back(serving);
+  // There is room for the index of the snapshot, and for no object.
+  await s3.must("PUT", "/rest/spare", { body: makeBytes(3_000_000) });
+  const fillers: string[] = [];
+  for (let bytes = 6_000_000; bytes > 1_200_000;) {
+    const path = `/rest/${fillers.length}`;
+    const { status } = await s3.send("PUT", path, { body: makeBytes(bytes) });
+    if (status === 200) fillers.push(path);
+    else bytes /= 2;
+  }
+  await s3.must("DELETE", "/rest/spare");
+  const id = await start(serving, "/admin/backup/restore", {
+    repository: { path: "r" },
+    buckets: ["source"],
+    as: { source: "again" },
+  });
+  await wait(3_000);
+  assert.equal((await readJob(serving, id)).state, "running");
+  assert.equal((await s3.send("GET", "/again/a")).code, "NoSuchBucket");
+  assert.doesNotMatch((await s3.must("GET", "/")).text, /again/);
+  assert.deepEqual((await s3.must("GET", "/source/a")).body, body);
+  for (const path of fillers) await s3.must("DELETE", path);
+  const restored = await waitForJob(serving, id);
+  assert.equal(restored.state, "completed", restored.reason ?? "");
+  assert.deepEqual([restored.totals.done, restored.totals.failed], [3, 0]);
+  for (const name of ["a", "b", "c"])
+    assert.deepEqual((await s3.must("GET", `/again/${name}`)).body, body);
 });
