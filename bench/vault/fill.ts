@@ -70,6 +70,10 @@ export async function fillVectors(
       await store.objects.beginPut(attributes).commit();
     }
   };
-  await Promise.all(Array.from({ length: LANES }, lane)).finally(() => store.close());
+  try {
+    await Promise.all(Array.from({ length: LANES }, lane));
+  } finally {
+    await store.close();
+  }
   return (performance.now() - begun) / 1_000;
 }
