@@ -1,5 +1,5 @@
 // Spans of the last requests, kept in memory so that a trace can be shown without a collector.
-import type { FinishedSpan, SpanExporter } from "./tracer.ts";
+import { type FinishedSpan, isFailed, type SpanExporter } from "./tracer.ts";
 
 /** Memory for the spans of one service. */
 export const KEPT_SPANS_BYTES_MAX = 1_048_576;
@@ -60,6 +60,10 @@ export class SpanKeeper implements SpanExporter {
     return isError || durationMs >= SLOW_MS || this.takesOrdinary;
   }
 
+  wants(traceId: string, isError: boolean, durationMs: number): boolean {
+    return this.takes(isError, durationMs) || this.#find(traceId) !== undefined;
+  }
+
   export(span: FinishedSpan): void {
     const { traceId } = span.context;
     const rank = rankOf(span);
@@ -109,20 +113,22 @@ export class SpanKeeper implements SpanExporter {
 
 /** Passes spans to several receivers. */
 export function combineExporters(...exporters: readonly SpanExporter[]): SpanExporter {
+  const wantsAll = exporters.some(({ wants }) => wants === undefined);
   return {
     export: (span) => {
       for (const exporter of exporters) exporter.export(span);
     },
+    wants: (traceId, isError, durationMs) =>
+      wantsAll || exporters.some((exporter) => exporter.wants!(traceId, isError, durationMs)),
     shutdown: async (timeoutMs) => {
       await Promise.all(exporters.map((exporter) => exporter.shutdown(timeoutMs)));
     },
   };
 }
 
-function rankOf({ status, startMs, endMs, attributes }: FinishedSpan): number {
-  const code = attributes.get("http.response.status_code");
-  if (status === "error" || (typeof code === "number" && code >= 500)) return 2;
-  return endMs - startMs >= SLOW_MS ? 1 : 0;
+function rankOf(span: FinishedSpan): number {
+  if (isFailed(span)) return 2;
+  return span.endMs - span.startMs >= SLOW_MS ? 1 : 0;
 }
 
 function estimateBytes({ name, attributes, events, statusMessage }: FinishedSpan): number {

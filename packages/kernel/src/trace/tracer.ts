@@ -34,6 +34,8 @@ interface SpanEvent {
 /** Receives ended spans. It must neither throw nor block. */
 export interface SpanExporter {
   export(span: FinishedSpan): void;
+  /** False for a span that would be thrown away: then nothing is made of it. Without this, all are wanted. */
+  wants?(traceId: string, isError: boolean, durationMs: number): boolean;
   /** Sends queued spans for at most `timeoutMs`; the rest is dropped and counted. */
   shutdown(timeoutMs: number): Promise<void>;
 }
@@ -80,6 +82,7 @@ const ATTRIBUTES_MAX = 64;
 const EVENTS_MAX = 32;
 const VALUE_CHARACTERS_MAX = 4_096;
 const RATIO_DIGITS = 13;
+const STATUS_CODE = "http.response.status_code";
 
 /** Creates a tracer. */
 export function createTracer(options: TracerOptions): Tracer {
@@ -109,6 +112,15 @@ export function isSampled(traceId: string, ratio: number): boolean {
   return Number.parseInt(traceId.slice(-RATIO_DIGITS), 16) < ratio * 16 ** RATIO_DIGITS;
 }
 
+/** True for a span that failed by its status, or by the status of its response. */
+export function isFailed({ status, attributes }: FinishedSpan): boolean {
+  return status === "error" || isServerError(attributes.get(STATUS_CODE));
+}
+
+function isServerError(code: AttributeValue | undefined): boolean {
+  return typeof code === "number" && code >= 500;
+}
+
 class UnrecordedSpan implements Span {
   readonly context: TraceContext;
   constructor(context: TraceContext) {
@@ -128,8 +140,9 @@ class RecordedSpan implements Span {
   readonly #exporter: SpanExporter;
   readonly #startMs: number;
   readonly #startMonotonicMs: number;
-  readonly #attributes = new Map<string, AttributeValue>();
-  readonly #events: SpanEvent[] = [];
+  /** Names and values in turns: most spans are thrown away, and a map costs more than all else of them. */
+  readonly #attributes: AttributeValue[] = [];
+  #events: SpanEvent[] | undefined;
   #name: string;
   #attributesDropped = 0;
   #status: FinishedSpan["status"] = "unset";
@@ -144,8 +157,8 @@ class RecordedSpan implements Span {
     this.#exporter = exporter;
     this.#startMs = clock.now();
     this.#startMonotonicMs = clock.monotonicMs();
-    for (const [key, value] of Object.entries(start.attributes ?? {}))
-      this.setAttribute(key, value);
+    const { attributes } = start;
+    for (const key in attributes) this.setAttribute(key, attributes[key]!);
   }
 
   setName(name: string): void {
@@ -153,20 +166,19 @@ class RecordedSpan implements Span {
   }
 
   setAttribute(key: string, value: AttributeValue): void {
-    if (this.#attributes.size >= ATTRIBUTES_MAX && !this.#attributes.has(key)) {
-      this.#attributesDropped += 1;
+    const attributes = this.#attributes;
+    for (let at = 0; at < attributes.length; at += 2) {
+      if (attributes[at] !== key) continue;
+      attributes[at + 1] = value;
       return;
     }
-    this.#attributes.set(
-      key,
-      typeof value === "string" ? value.slice(0, VALUE_CHARACTERS_MAX) : value,
-    );
+    if (attributes.length < ATTRIBUTES_MAX * 2) attributes.push(key, value);
+    else this.#attributesDropped += 1;
   }
 
   addEvent(name: string, attributes: Readonly<Record<string, AttributeValue>> = {}): void {
-    if (this.#events.length < EVENTS_MAX) {
-      this.#events.push({ name, atMs: this.#now(), attributes });
-    }
+    const events = (this.#events ??= []);
+    if (events.length < EVENTS_MAX) events.push({ name, atMs: this.#now(), attributes });
   }
 
   setStatus(status: "ok" | "error", message = ""): void {
@@ -177,19 +189,43 @@ class RecordedSpan implements Span {
   end(): void {
     if (this.#ended) return;
     this.#ended = true;
-    this.#exporter.export({
+    const exporter = this.#exporter;
+    const endMs = this.#now();
+    const durationMs = endMs - this.#startMs;
+    if (exporter.wants?.(this.context.traceId, this.#isError(), durationMs) === false) return;
+    exporter.export({
       context: this.context,
       parentSpanId: this.#start.parent?.spanId ?? "",
       name: this.#name,
       kind: this.#start.kind ?? "internal",
       startMs: this.#startMs,
-      endMs: this.#now(),
-      attributes: this.#attributes,
+      endMs,
+      attributes: this.#collect(),
       attributesDropped: this.#attributesDropped,
-      events: this.#events,
+      events: this.#events ?? [],
       status: this.#status,
       statusMessage: this.#statusMessage,
     });
+  }
+
+  #isError(): boolean {
+    if (this.#status === "error") return true;
+    const at = this.#attributes.indexOf(STATUS_CODE);
+    return at !== -1 && isServerError(this.#attributes[at + 1]);
+  }
+
+  #collect(): Map<string, AttributeValue> {
+    const collected = new Map<string, AttributeValue>();
+    const attributes = this.#attributes;
+    for (let at = 0; at < attributes.length; at += 2) {
+      const value = attributes[at + 1]!;
+      const isLong = typeof value === "string" && value.length > VALUE_CHARACTERS_MAX;
+      collected.set(
+        attributes[at] as string,
+        isLong ? value.slice(0, VALUE_CHARACTERS_MAX) : value,
+      );
+    }
+    return collected;
   }
 
   // Monotonic, so that a stepped calendar clock cannot cause negative durations.

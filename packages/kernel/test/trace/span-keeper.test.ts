@@ -1,7 +1,16 @@
 // Spans that are kept in memory: bounded, with errors and slow ones longest.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { SpanKeeper, type FinishedSpan } from "@platform/kernel/trace";
+import { createIdSource } from "@platform/kernel/ids";
+import { systemClock } from "@platform/kernel/time";
+import {
+  combineExporters,
+  createTracer,
+  type FinishedSpan,
+  SpanKeeper,
+} from "@platform/kernel/trace";
+
+const randomIds = createIdSource();
 
 let nowMs = 0;
 const readMonotonicMs = (): number => nowMs;
@@ -80,6 +89,39 @@ test("at most 50 ordinary traces are kept in a second, and all with errors", () 
   assert.equal(find(keeper, 90), 1);
   nowMs += 1_000;
   assert.equal(keeper.takesOrdinary, true);
+});
+
+test("a span of a kept trace, one with an error and a slow one are kept however many there are", () => {
+  const keeper = new SpanKeeper({ readMonotonicMs });
+  let ids = 0;
+  const tracer = createTracer({
+    ids: {
+      ...randomIds,
+      traceId: () => String((ids += 1)).padStart(32, "0"),
+    },
+    clock: { ...systemClock, now: () => 0, monotonicMs: readMonotonicMs },
+    exporter: combineExporters(keeper),
+  });
+  nowMs += 1_000;
+  const first = tracer.startSpan({ name: "first", attributes: { a: 1, b: "x" } });
+  first.setAttribute("a", 2);
+  first.end();
+  for (let n = 0; n < 80; n += 1) tracer.startSpan({ name: "ordinary" }).end();
+  assert.equal(keeper.find("60".padStart(32, "0")).length, 0, "no place is left");
+  tracer.startSpan({ name: "second", parent: first.context }).end();
+  const failed = tracer.startSpan({ name: "failed" });
+  failed.setAttribute("http.response.status_code", 503);
+  failed.end();
+  const slow = tracer.startSpan({ name: "slow" });
+  nowMs += 600;
+  slow.end();
+  const kept = keeper.find(first.context.traceId);
+  assert.deepEqual(
+    kept.map(({ name }) => name),
+    ["first", "second"],
+  );
+  assert.deepEqual(Object.fromEntries(kept[0]!.attributes), { a: 2, b: "x" });
+  for (const { context } of [failed, slow]) assert.equal(keeper.find(context.traceId).length, 1);
 });
 
 test("memory and the spans of one trace are bounded", () => {
