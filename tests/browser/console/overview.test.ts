@@ -101,6 +101,8 @@ async function findCrowded({ page }: ConsolePage): Promise<string[]> {
         .slice(index + 1)
         .filter(({ y, left, right, text }) => {
           if (y !== one.y || (text === one.text && left === one.left)) return false;
+          // Two places with one time.
+          if (text === one.text && /^\d\d:\d\d/.test(text)) return true;
           return left < one.right + LABEL_GAP_PX && right > one.left - LABEL_GAP_PX;
         })
         .map(({ text }) => `${one.text} | ${text}`),

@@ -6,6 +6,8 @@ import { formatTime } from "../format/format.ts";
 import { t } from "../words/words.ts";
 import { colourOf, watchTheme } from "./colours.ts";
 
+/** Seconds on both sides of a single time. */
+const ALONE_S = 60;
 /** Marks that are closer than this are drawn as one. */
 const MARK_GAP_PX = 12;
 
@@ -87,7 +89,14 @@ function describe(
     cursor: { y: false, points: { size: 7 } },
     // Room for the half of the last time that stands beyond the plot.
     padding: [12, 32, 0, 0],
-    scales: { y: { range: (_plot, _min, max) => [0, Math.max(1, (max ?? 0) * 1.15)] } },
+    scales: {
+      // From a single time uPlot would draw a day, and name its hours by midnights.
+      x: {
+        range: ({ data }, min, max) =>
+          data[0].length === 1 ? [min - ALONE_S, min + ALONE_S] : [min, max],
+      },
+      y: { range: (_plot, _min, max) => [0, Math.max(1, (max ?? 0) * 1.15)] },
+    },
     axes: [
       { ...axis, grid: { show: false }, values: formatSplits, space: TIME_SPACE_PX },
       { ...axis, size: 52, grid: { stroke: grid, width: 1 } },
