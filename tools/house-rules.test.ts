@@ -15,7 +15,7 @@ const COMMIT_SUBJECT_CHARACTERS_MAX = 72;
 const LAYERS: [folder: RegExp, allowed: RegExp][] = [
   [/^packages\/look$/, /^$/],
   [/^packages\/kernel$/, /^packages\/look$/],
-  [/^packages\/(?:console|service)$/, /^packages\/(?:kernel|http1|redis|look)$/],
+  [/^packages\/(?:console|s3|service)$/, /^packages\/(?:kernel|http1|redis|look)$/],
   [/^packages\/chassis$/, /^packages\/(?:kernel|console|look)$/],
   [/^packages\/testing$/, /^packages\/(?:kernel|chassis)$/],
   [/^packages\/[^/]+$/, /^packages\/(?:kernel|look)$/],

@@ -113,7 +113,7 @@ export class SpanKeeper implements SpanExporter {
 
 /** Passes spans to several receivers. */
 export function combineExporters(...exporters: readonly SpanExporter[]): SpanExporter {
-  const wantsAll = exporters.some(({ wants }) => wants === undefined);
+  const wantsAll = exporters.some((exporter) => exporter.wants === undefined);
   return {
     export: (span) => {
       for (const exporter of exporters) exporter.export(span);

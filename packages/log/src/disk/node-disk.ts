@@ -60,14 +60,7 @@ export function openNodeDisk(root: string): Disk {
       }
     },
     rename: (from, to) => rename(full(from), full(to)),
-    // `rm` asks for the kind of the path first, on the calling thread.
-    async remove(path) {
-      try {
-        await unlink(full(path));
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-      }
-    },
+    remove: (path) => removeFile(full(path)),
     async removeFolder(path) {
       try {
         await rmdir(full(path));
@@ -124,6 +117,15 @@ function explainLockError(path: string, cause: Error): LogError {
       return new LogError("disk-full", `no space left on the disk for ${path}`, { cause });
     default:
       return new LogError("disk-failed", `cannot lock ${path}: ${cause.message}`, { cause });
+  }
+}
+
+// `rm` asks for the kind of the path first, on the calling thread.
+async function removeFile(path: string): Promise<void> {
+  try {
+    await unlink(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
 }
 
