@@ -106,9 +106,11 @@ async function signOutInAnotherTab(page: Page, url: string): Promise<void> {
   await page.goto(`${url}/ui/settings`);
   await page.getByText("live", { exact: true }).first().waitFor();
   const other = await page.context().newPage();
+  const size = page.viewportSize();
+  if (size !== null) await other.setViewportSize(size);
   await other.goto(`${url}/ui/settings`);
   await other.locator("main#content.body").waitFor();
-  if ((page.viewportSize()?.width ?? 0) < 600) {
+  if (size !== null && size.width < 600) {
     await other.getByRole("button", { name: "More" }).click();
   }
   await other.getByRole("button", { name: "Sign out" }).click();
