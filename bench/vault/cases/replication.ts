@@ -147,13 +147,14 @@ async function measureReads(
   await far("PUT", "/far-data");
   await far("PUT", "/far-data/a", {}, { body: new Uint8Array(64 * KIB) });
   const keys = Array.from({ length: READS }, () => "/far-data/a");
+  const readAll = (ask: Ask): Promise<void> =>
+    inLanes(keys, async (key) => {
+      await (await ask("GET", key)).arrayBuffer();
+    });
   const read = async (ask: Ask): Promise<number> => {
-    const ms = await time(() =>
-      inLanes(keys, async (key) => {
-        await (await ask("GET", key)).arrayBuffer();
-      }),
-    );
-    return (READS * 1_000) / ms;
+    // Programs are measured when they are warm, as in all other cases.
+    await readAll(ask);
+    return (READS * 1_000) / (await time(() => readAll(ask)));
   };
   const direct = await read(far);
   return [await read(near), direct];
