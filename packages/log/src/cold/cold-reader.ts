@@ -225,8 +225,8 @@ export class ColdReader {
     const settled = held.arrived.then(
       () => this.#keep(chunk, held),
       () => {
-        // The next reader tries again.
-        this.#memory.forget(name);
+        // The next reader tries again, unless one does already.
+        if (this.#memory.get(name) === held) this.#memory.forget(name);
         this.#memory.release(name, held);
       },
     );

@@ -176,8 +176,8 @@ class CacheStep implements Step {
   ): boolean {
     // A request without its client passes no guests.
     if (exchange.head.methodId !== Method.GET || exchange.userData.guests !== null) return false;
-    // Another request revalidates it, or has just tried in vain.
     const { hash } = lookup;
+    // Another request revalidates it, or has just tried in vain.
     if (this.#flights.take(hash) !== "leader") return true;
     const land = (): void => this.#flights.land(hash, true);
     const stored = this.#findAgain(exchange, lookup);
