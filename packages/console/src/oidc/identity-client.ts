@@ -13,8 +13,8 @@ import * as oauth from "oauth4webapi";
 import type { EndedSessions, Grant, IdentityTokens } from "../session/session.ts";
 
 const DISCOVERY_AGE_MS = 600_000;
-/** A sign-in asks for scopes that have come lately. */
-const SIGN_IN_AGE_MS = 2_000;
+/** A sign-in asks for scopes that have just been added; strangers who begin many make few requests of it. */
+const SIGN_IN_AGE_MS = 250;
 const REQUEST_TIMEOUT_MS = 10_000;
 const fetchBounded = createBoundedFetch(1_048_576, "identity's response");
 /** Access tokens are renewed this long before they expire. */

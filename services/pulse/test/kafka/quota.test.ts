@@ -27,7 +27,7 @@ test("the answers to Produce and Fetch contain the pause, and the connection pau
   const started = performance.now();
   const written = await client.ask(produce, 9, {
     acks: -1,
-    timeoutMs: 1_000,
+    timeoutMs: 30_000,
     topics: [{ name: "t", partitions: [{ index: 0, records: [encodeBatch([record])] }] }],
   });
   assert.equal(written.topics[0]!.partitions[0]!.errorCode, 0, "nothing is refused");
