@@ -67,6 +67,7 @@ export function testTask(mode: string, open: Opener, task: Task): void {
       const clicks = await readClicks(opened);
       const most = task.clicks + (isPhone && task.clicks > 0 ? 1 : 0);
       assert.ok(clicks <= most, `${clicks} clicks, ${most} are allowed`);
+      assert.equal(clicks > 0, task.clicks > 0, "clicks are counted");
       await checkPage(opened, name);
       await task.after?.();
     });
