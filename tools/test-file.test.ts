@@ -27,6 +27,7 @@ test("tests are counted, skips have their reasons, and a failure fails the file"
   assert.deepEqual(result.counts, { passed: 1, failed: 1, skipped: 1 });
   assert.deepEqual(result.skips, ["absent: needs a peer"]);
   assert.equal(result.failure, "1 failed");
+  assert.deepEqual(result.failedTests, ["bad"]);
   assert.match(result.output, /the reason/);
 });
 

@@ -29,6 +29,8 @@ export interface FileResult {
   counts: TestCounts;
   /** Reason of the failure; undefined if it passed. */
   failure: string | undefined;
+  /** Names of the tests that failed. */
+  failedTests: readonly string[];
   /** The end of its output. */
   output: string;
   /** Skipped tests with their reasons. */
@@ -39,6 +41,8 @@ export interface FileResult {
 export interface ReportLine {
   counts?: TestCounts;
   skip?: string;
+  /** The name of a failed test. */
+  test?: string;
   /** A failed test and its error. */
   failure?: string;
 }
@@ -102,6 +106,7 @@ export async function runTestFile(
     failure: timedOut
       ? `did not end within ${plan.timeoutMs / 1000} s and was killed`
       : explainFailure(exit, report.counts, leftovers),
+    failedTests: report.failedTests,
     // Node prints failures at the end of the file only.
     output: timedOut ? [output(), ...report.failures].join("\n") : output(),
     skips: report.skips,
@@ -220,6 +225,7 @@ function readReport(path: string): {
   counts: TestCounts | undefined;
   skips: string[];
   failures: string[];
+  failedTests: string[];
 } {
   const lines = existsSync(path)
     ? readFileSync(path, "utf8")
@@ -231,6 +237,7 @@ function readReport(path: string): {
     counts: lines.findLast(({ counts }) => counts !== undefined)?.counts,
     skips: lines.flatMap(({ skip }) => skip ?? []),
     failures: lines.flatMap(({ failure }) => failure ?? []),
+    failedTests: lines.flatMap(({ test }) => test ?? []),
   };
 }
 

@@ -12,7 +12,7 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
     }
     if (type === "test:fail" && data.details.type !== "suite") {
       const { error } = data.details;
-      yield write({ failure: `${data.name}: ${inspect(error.cause ?? error)}` });
+      yield write({ test: data.name, failure: `${data.name}: ${inspect(error.cause ?? error)}` });
     }
     if (type === "test:summary") {
       const { tests, passed, skipped, todo } = data.counts;

@@ -6,7 +6,7 @@ import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { findBuilt } from "../bin/built.js";
 import { explainStaleInstallation } from "./installation.ts";
-import { chooseReruns } from "./rerun.ts";
+import { chooseReruns, judgeRerun } from "./rerun.ts";
 import { endTestFiles, runTestFile, type FileResult, type TestCounts } from "./test-file.ts";
 import { preparePackage } from "../services/runtime/src/package/packed.ts";
 import {
@@ -193,7 +193,7 @@ function printResult({ file, cost, counts, failure, output, skips }: FileResult)
 
 /**
  * Runs the chosen failed files once more, alone: beside others on a busy machine, a test may have waited too short a
- * time. The second result counts; files that pass now are returned, and named at the end.
+ * time. Files that pass now, or of which each test has passed once, are returned, and named at the end.
  */
 async function runAgain(): Promise<FileResult[]> {
   const unstable: FileResult[] = [];
@@ -202,9 +202,10 @@ async function runAgain(): Promise<FileResult[]> {
     console.log(`\nagain, alone: ${plan.file}`);
     const second = await runTestFile(plan);
     printResult(second);
-    if (second.failure !== undefined) continue;
+    const judged = judgeRerun(first, second);
+    if (judged.failure !== undefined) continue;
     unstable.push(first);
-    results[results.indexOf(first)] = second;
+    results[results.indexOf(first)] = judged;
   }
   return unstable;
 }
@@ -258,7 +259,7 @@ const failures = results.filter(({ failure }) => failure !== undefined);
 if (results.length > COSTLIEST_SHOWN) printCosts();
 if (failures.length > 0) console.log("\nfailed files:");
 for (const { file, failure } of failures) console.log(`  ${file}: ${failure}`);
-if (unstable.length > 0) console.log("\nunstable files, which passed only when run again:");
+if (unstable.length > 0) console.log("\nunstable files, whose failed tests passed when run again:");
 for (const { file, failure } of unstable) console.log(`  ${file}: ${failure}`);
 if (failedGroups.length > 0) console.log("\ngroups with a failure, whose files ran one by one:");
 for (const { file, failure } of failedGroups) console.log(`  ${file}: ${failure}`);
