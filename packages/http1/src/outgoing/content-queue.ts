@@ -24,16 +24,24 @@ export class ContentQueue {
   #isPaused = false;
   #isComplete = false;
   #failure: OutgoingError | null = null;
-  #target: Buffer | null = null;
+  readonly #memory: Buffer | null;
+  #target: Buffer | null;
   #targetAt = 0;
   #remaining: number;
   #wake: (() => void) | null = null;
 
-  /** `length` is that of the content, -1 if it is not declared. */
-  constructor(owner: ContentOwner, connection: UpstreamConnection, length: number) {
+  /** `length` is that of the content, -1 if it is not declared; `memory` receives all of it, if it is not null. */
+  constructor(
+    owner: ContentOwner,
+    connection: UpstreamConnection,
+    length: number,
+    memory: Buffer | null,
+  ) {
     this.#owner = owner;
     this.#connection = connection;
     this.#remaining = length;
+    this.#memory = memory;
+    this.#target = memory;
   }
 
   /** Bytes that are still to come; -1 if unknown. */
@@ -72,6 +80,10 @@ export class ContentQueue {
   }
 
   async readInto(target: Buffer): Promise<number> {
+    if (this.#memory !== null) {
+      const whole = await this.readAll(target.length);
+      return this.#memory === target ? whole.length : whole.copy(target);
+    }
     for (const piece of this.#pieces.splice(0)) this.#fill(target, piece, 0, piece.length);
     this.#queuedBytes = 0;
     this.#target = target;
@@ -83,8 +95,13 @@ export class ContentQueue {
   }
 
   async readAll(bytesMax: number): Promise<Buffer> {
-    const length = this.#remaining === -1 ? -1 : this.#queuedBytes + this.#remaining;
+    const received = this.#memory === null ? this.#queuedBytes : this.#targetAt;
+    const length = this.#remaining === -1 ? -1 : received + this.#remaining;
     if (length > bytesMax) throw this.#abandon("content-too-large");
+    if (this.#memory !== null) {
+      while (!this.#isOver()) await this.#wait();
+      return this.#memory.subarray(0, this.#targetAt);
+    }
     if (length !== -1) {
       const whole = Buffer.allocUnsafe(length);
       return whole.subarray(0, await this.readInto(whole));
@@ -100,6 +117,11 @@ export class ContentQueue {
   }
 
   async *chunks(): AsyncGenerator<Buffer, void, undefined> {
+    if (this.#memory !== null) {
+      const whole = await this.readAll(this.#memory.length);
+      if (whole.length > 0) yield whole;
+      return;
+    }
     try {
       for (;;) {
         const piece = this.#pieces.shift();

@@ -13,6 +13,11 @@ export interface OutgoingRequest {
   readonly mayReuse?: boolean;
   /** Longest silence of the server while it is waited for, in milliseconds. */
   readonly stallMs: number;
+  /**
+   * Memory of the caller for a content of `length` bytes, which is then received into it before it has a reader; null receives it
+   * as otherwise. It is asked once at most. `readAll` returns this memory.
+   */
+  readonly findMemory?: ((length: number) => Buffer | null) | undefined;
 }
 
 /** Reasons why a request failed. */

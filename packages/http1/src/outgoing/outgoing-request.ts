@@ -193,7 +193,13 @@ class PooledCall implements OutgoingCall, Acquirer, UpstreamUser, ContentOwner, 
       return;
     }
     const hasLength = framing === Framing.Length;
-    const content = new ContentQueue(this, this.#connection!, hasLength ? contentLength : -1);
+    const memory = hasLength ? this.#request.findMemory?.(contentLength) : null;
+    const content = new ContentQueue(
+      this,
+      this.#connection!,
+      hasLength ? contentLength : -1,
+      memory ?? null,
+    );
     this.#content = content;
     if (framing === Framing.Chunked) this.#decoder = new ChunkedDecoder();
     // From here on only a reader waits.

@@ -126,6 +126,43 @@ test("a long content fills its reader's memory, or comes in pieces that stay as 
   assert.equal(sockets.length, 1, "one connection serves all three");
 });
 
+test("a content of known length is received into memory of the caller, before it is read", async (context) => {
+  const content = randomBytes(100_000);
+  const { send } = await startRig(context, (socket, head) => {
+    const isShort = head.includes("/truncated");
+    const isClosing = head.includes("/closing");
+    socket.write(`${OK}${isClosing ? "" : `Content-Length: ${content.length}\r\n`}\r\n`);
+    socket.write(isShort ? content.subarray(1) : content);
+    if (isShort || isClosing) socket.end();
+  });
+  const room = Buffer.alloc(content.length + 10, 7);
+  const lengths: number[] = [];
+  const findMemory = (length: number): Buffer => {
+    lengths.push(length);
+    return room.subarray(5, 5 + length);
+  };
+  const check = (got: Buffer): void => assert.ok(got.equals(content));
+  const first = await send({ findMemory }).answer;
+  await waitFor(() => room.subarray(5, -5).equals(content), "the content without a reader");
+  const all = await first.readAll(content.length);
+  assert.equal(all.buffer, room.buffer);
+  check(all);
+  assert.deepEqual([...room.subarray(0, 5), ...room.subarray(-5)], Array(10).fill(7));
+  for await (const piece of (await send({ findMemory }).answer).chunks()) check(piece);
+  const other = Buffer.alloc(content.length);
+  assert.equal(await (await send({ findMemory }).answer).readInto(other), content.length);
+  check(other);
+  check(await (await send({ findMemory: () => null }).answer).readAll(content.length));
+  await expectFailure((await send({ findMemory }).answer).readAll(10), "content-too-large");
+  const small = await send({ findMemory: () => room.subarray(0, 10) }).answer;
+  await expectFailure(small.readAll(content.length), "content-too-large");
+  const target = "/truncated";
+  await expectFailure((await send({ findMemory, target }).answer).readAll(100_000), "truncated");
+  const asked = lengths.length;
+  check(await (await send({ findMemory, target: "/closing" }).answer).readAll(content.length));
+  assert.equal(lengths.length, asked, "an unknown length has no memory");
+});
+
 test("a reader that stops keeps the server from sending more than it holds", async (context) => {
   let sent = 0;
   const piece = Buffer.alloc(65_536);

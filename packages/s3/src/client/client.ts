@@ -119,6 +119,11 @@ export interface S3Call {
   headers?: Readonly<Record<string, string>>;
   /** A stream is read once: such a request has one attempt. */
   body?: Uint8Array | S3Stream;
+  /**
+   * Memory for an answer's body of `length` bytes, errors included, which `readAll` of its answer then returns; null if there is
+   * none.
+   */
+  findMemory?: (length: number) => Buffer | null;
 }
 
 /** A short answer to an {@link S3Call}. */
@@ -284,8 +289,11 @@ export class S3Client {
     options: S3RequestOptions = {},
   ): Promise<void> {
     const headers = { range: `bytes=${start}-${start + target.length - 1}` };
-    return this.#send({ operation: "get", method: "GET", key, headers, options }, (answer) =>
-      readRange(answer, start, target),
+    const findMemory = (length: number): Buffer | null =>
+      length === target.length ? target : null;
+    return this.#send(
+      { operation: "get", method: "GET", key, headers, options, findMemory },
+      (answer) => readRange(answer, start, target),
     );
   }
 
@@ -561,6 +569,7 @@ export class S3Client {
           body: sent,
           signals,
           isOpen,
+          findMemory: call.findMemory,
           isOnce: call.options.isOnce === true,
         },
         async (answer, explain) => {

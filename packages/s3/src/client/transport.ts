@@ -7,6 +7,7 @@ import {
   type Engine,
   type OutgoingAnswer,
   type OutgoingCall,
+  type OutgoingRequest,
   type UpstreamPool,
 } from "@platform/http1";
 import { EgressError, type EgressGuard } from "@platform/kernel/egress";
@@ -48,6 +49,8 @@ export interface TransportRequest {
   isOpen: boolean;
   /** Not sent again if a kept connection breaks. */
   isOnce: boolean;
+  /** As that of an `OutgoingRequest`. */
+  findMemory: OutgoingRequest["findMemory"];
 }
 
 /** Sends requests; rejects with an S3ClientError. */
@@ -102,7 +105,7 @@ export class Transport {
   }
 
   #open(
-    { method, hostname, target, headers, body }: TransportRequest,
+    { method, hostname, target, headers, body, findMemory }: TransportRequest,
     isRetry: boolean,
   ): OutgoingCall {
     const { guard, stallMs } = this.#options;
@@ -114,6 +117,7 @@ export class Transport {
       body,
       mayReuse: !isRetry,
       stallMs,
+      findMemory,
     });
   }
 

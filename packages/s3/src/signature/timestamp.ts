@@ -26,7 +26,15 @@ function countDays(year: number, month: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
 
+let formatted = { second: Number.NaN, text: "" };
+
 /** The basic ISO 8601 form of a time. */
 export function formatBasicTime(epochMs: number): string {
-  return new Date(epochMs).toISOString().replaceAll(/[-:]|\.\d{3}/g, "");
+  const second = Math.floor(epochMs / 1_000);
+  // Most requests are signed in the second of the one before.
+  if (second !== formatted.second) {
+    const text = new Date(second * 1_000).toISOString().replaceAll(/[-:]|\.\d{3}/g, "");
+    formatted = { second, text };
+  }
+  return formatted.text;
 }

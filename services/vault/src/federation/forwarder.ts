@@ -1,6 +1,7 @@
 // Passes requests about federated buckets to their remote: signed again, with their body verified here, and answers as they come.
 import type { Logger } from "@platform/kernel/log";
 import { type S3Call, S3ClientError, type S3OpenAnswer, S3Stream } from "@platform/s3";
+import { FrameMemory } from "../blob/frame-memory.ts";
 import { BodyHashers } from "../hash/body-hashers.ts";
 import type { FederationRule } from "../model/federation.ts";
 import type { ObjectBody } from "../model/object.ts";
@@ -56,6 +57,9 @@ interface SentBody {
 export class Forwarder {
   readonly #options: ForwarderOptions;
   readonly #hashers = new BodyHashers();
+  readonly #memory = new FrameMemory();
+  readonly #findMemory = (length: number): Buffer | null =>
+    length > WHOLE_ANSWER_BYTES_MAX ? null : this.#memory.take(length);
   /** The kind of server, by the name of the remote. */
   readonly #servers = new Map<string, string>();
 
@@ -86,6 +90,7 @@ export class Forwarder {
       ...(key === "" ? {} : { key }),
       query: listSentQuery(context.query.others),
       headers: { ...headers, "x-store-hops": this.nameHops(context) },
+      findMemory: this.#findMemory,
     };
     const sent = STREAMED.has(operation.name)
       ? await this.#receiveBody(context, remote)
@@ -222,10 +227,24 @@ export class Forwarder {
       answer.close();
       return { status, headers, body: "" };
     }
-    if (contentLength !== undefined && contentLength <= WHOLE_ANSWER_BYTES_MAX)
-      return { status, headers, body: await this.#readWhole(answer, remote) };
+    if (contentLength !== undefined && contentLength <= WHOLE_ANSWER_BYTES_MAX) {
+      const whole = await this.#readWhole(answer, remote);
+      return { status, headers, object: this.#toWholeBody(whole) };
+    }
     const length = contentLength === undefined ? {} : { contentLength };
     return { status, headers, object: toBody(answer), ...length };
+  }
+
+  #toWholeBody(whole: Buffer): ObjectBody {
+    async function* chunks(): AsyncGenerator<Buffer, void, undefined> {
+      yield whole;
+    }
+    return {
+      whole,
+      chunks,
+      recycle: (chunk) => this.#memory.recycle(chunk),
+      close: () => undefined,
+    };
   }
 
   async #readWhole(answer: S3OpenAnswer, { settings: { name } }: Remote): Promise<Buffer> {

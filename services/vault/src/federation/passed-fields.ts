@@ -78,11 +78,14 @@ export function listSentQuery(
 
 /** The headers to return. */
 export function listReturnedFields(headers: IncomingHttpHeaders): Header[] {
-  return Object.entries(headers).flatMap(([name, value]): Header[] => {
+  const returned: Header[] = [];
+  for (const name in headers) {
+    const value = headers[name];
     if (typeof value !== "string" || NOT_RETURNED.has(name) || name.startsWith("x-store-"))
-      return [];
-    return [[toCanonical(name), value]];
-  });
+      continue;
+    returned.push([toCanonical(name), value]);
+  }
+  return returned;
 }
 
 // As this store writes them.

@@ -228,8 +228,9 @@ async function sendAnswer(
     return;
   }
   if (object?.whole !== undefined) {
-    object.close();
     exchange.respond({ status, headers, body: object.whole });
+    if (exchange.unsentBytes === 0) object.recycle(object.whole);
+    object.close();
     return;
   }
   const length = contentLength === undefined ? {} : { contentLength };
