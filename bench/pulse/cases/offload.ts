@@ -4,14 +4,14 @@ import { mkdirSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { S3Client, uploadObject } from "@platform/s3";
 import { findFreePort } from "../../../tests/stage/process.ts";
 import { OURS_ON_NODE } from "../../harness/build.ts";
 import { Workspace, type BenchCase, type BenchContext } from "../../harness/case.ts";
 import type { PaceSummary } from "../../harness/pace-generator.ts";
 import { runPinned, startPinned } from "../../harness/process.ts";
 import type { Row } from "../../harness/report.ts";
-import { CREDENTIALS, createPresigner } from "../../vault/presign.ts";
+import { BareClient } from "../../vault/bare-client.ts";
+import { CREDENTIALS } from "../../vault/presign.ts";
 import { makePlatformVaultd } from "../../vault/stores/platform-vaultd.ts";
 import { publishAll } from "../batch-load.ts";
 import type { RunningBroker } from "../brokers/broker.ts";
@@ -25,6 +25,7 @@ const SEGMENT_BYTES = 64 * MIB;
 const MESSAGES = 280_000;
 const PAYLOAD = "v".repeat(1_850);
 const CHUNK_BYTES = 4 * MIB;
+const PART_BYTES = 8 * MIB;
 /** As many as the broker has for uploads, and chunks that it reads ahead. */
 const LANES = 2;
 const READERS = 4;
@@ -67,7 +68,7 @@ export const offload: BenchCase = {
     }
     const latencies = await stage.measureLatencies(topics);
     return {
-      work: `Topics of 512 MiB in segments of 64 MiB, offloaded to our storage on this machine, then read from there by kcat. Bare: the same bytes by multipart uploads, ${LANES} at once, and ranged reads of 4 MiB, ${LANES} at once. Load, broker and store share the cores.`,
+      work: `Topics of 512 MiB in segments of 64 MiB, offloaded to our storage on this machine, then read from there by kcat. Bare: the same bytes by Node's own HTTP client, which neither hashes nor looks at them: multipart uploads of parts of 8 MiB, ${LANES} at once, and ranged reads of 4 MiB, ${LANES} at once. Load, broker and store share the cores.`,
       columns: [
         { key: "upload", title: "upload MiB/s", digits: 0 },
         { key: "read", title: "read MiB/s", digits: 0 },
@@ -87,13 +88,13 @@ class Stage {
   readonly #context: BenchContext;
   readonly #workspace: Workspace;
   readonly #broker: RunningBroker;
-  readonly #client: S3Client;
+  readonly #client: BareClient;
 
   private constructor(
     context: BenchContext,
     workspace: Workspace,
     broker: RunningBroker,
-    client: S3Client,
+    client: BareClient,
   ) {
     this.#context = context;
     this.#workspace = workspace;
@@ -110,11 +111,8 @@ class Stage {
     const store = makePlatformVaultd(OURS_ON_NODE);
     await store.start({ port, cores, folder: storeFolder!, workspace });
     const origin = `http://127.0.0.1:${port}`;
-    const made = await fetch(
-      origin + createPresigner(new URL(origin).host, CREDENTIALS)("PUT", `/${BUCKET}`),
-      { method: "PUT" },
-    );
-    if (!made.ok) throw new Error(await made.text());
+    const client = new BareClient(new URL(origin), LANES);
+    await client.send("PUT", `/${BUCKET}`);
     const broker = await makePlatformPulse(OURS_ON_NODE).start({
       cores,
       folder: folder!,
@@ -126,12 +124,6 @@ class Stage {
         // So small that a topic does not fit.
         PLATFORM_PULSE_OFFLOAD_CACHE_BYTES: String(128 * MIB),
       },
-    });
-    const client = new S3Client({
-      endpoint: new URL(origin),
-      region: "us-east-1",
-      bucket: BUCKET,
-      credentials: () => CREDENTIALS,
     });
     return new Stage(context, workspace, broker, client);
   }
@@ -172,18 +164,18 @@ class Stage {
     const file = await open(path, "w+");
     await file.truncate(SEGMENT_BYTES);
     const names = Array.from({ length: 8 }, (_, index) => `bare-${round}/${index}`);
-    const uploadMs = await time(() =>
-      inLanes(names, (name) =>
-        uploadObject(this.#client, name, {
-          bytes: SEGMENT_BYTES,
-          read: async (position, length) => {
-            const bytes = Buffer.allocUnsafe(length);
-            await file.read(bytes, 0, length, position);
-            return bytes;
-          },
-        }),
-      ),
-    );
+    const parts = Array.from({ length: SEGMENT_BYTES / PART_BYTES }, (_, index) => index + 1);
+    const uploadMs = await time(async () => {
+      for (const name of names) {
+        const upload = await this.#client.beginUpload(`/${BUCKET}/${name}`);
+        await inLanes(parts, async (part) => {
+          const bytes = Buffer.allocUnsafe(PART_BYTES);
+          await file.read(bytes, 0, PART_BYTES, (part - 1) * PART_BYTES);
+          await upload.put(part, bytes);
+        });
+        await upload.complete();
+      }
+    });
     const chunks = names.flatMap((name) =>
       Array.from({ length: SEGMENT_BYTES / CHUNK_BYTES }, (_, index) => {
         return { name, start: index * CHUNK_BYTES };
@@ -191,7 +183,8 @@ class Stage {
     );
     const readMs = await time(() =>
       inLanes(chunks, async ({ name, start }) => {
-        await this.#client.getRange(name, start, start + CHUNK_BYTES);
+        const range = `bytes=${start}-${start + CHUNK_BYTES - 1}`;
+        await this.#client.send("GET", `/${BUCKET}/${name}`, { headers: { range } });
       }),
     );
     await file.close();
