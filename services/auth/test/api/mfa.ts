@@ -402,6 +402,34 @@ for (const { kind, skip, prepare } of STAGE_KINDS) {
       await stage.close();
     });
 
+    test("the first factor ends the tokens of others who enrol with the same password", async () => {
+      const mailbox = await startMailbox();
+      const settings = { ...(await prepare()), platform_notify_url: mailbox.url };
+      const stage = await startWithAdmin(settings);
+      const { token } = await signIn(stage, ADMIN);
+      const person = await join(stage, "ada");
+      await expectStatus(201, stage, "POST", `${MFA}/policies`, {
+        token,
+        body: { scope: "client", subject: "platform", required: true },
+      });
+      const [owner, thief] = [await ask(stage, person), await ask(stage, person)];
+      const begin = async (mfa_token: string, factor: object): Promise<Setup> => {
+        const body = { ...factor, mfa_token };
+        return (await expectStatus(200, stage, "POST", `${MFA}/setup`, { body })).body as never;
+      };
+      const stolen = await begin(thief, { type: "email", email: "thief@example.org" });
+      const stolenCode = readCode(mailbox);
+      const own = await begin(owner, { type: "totp" });
+      const finish = async (mfa_token: string, { id }: Setup, code: string): Promise<number> => {
+        const body = { mfa_token, factor_id: id, code };
+        return (await call(stage, "POST", `${MFA}/verify`, { body })).status;
+      };
+      assert.equal(await finish(owner, own, codeOf(stage, own.secret)), 200);
+      assert.equal(await finish(thief, stolen, stolenCode), 401);
+      await stage.close();
+      mailbox.close();
+    });
+
     test("a step-up returns a token with a newer auth_time and a higher acr and ends the old session token", async () => {
       const stage = await startStage(await prepare());
       const person = await join(stage, "ada");
