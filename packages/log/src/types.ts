@@ -1,4 +1,5 @@
 // The public types of the log: options, topics, appends, reads and reports.
+import type { BufferPool } from "@platform/kernel/memory";
 import type { ColdStore } from "./cold-store.ts";
 import type { Clock, Disk } from "./disk/port.ts";
 
@@ -189,6 +190,14 @@ export interface AppendResult {
   baseOffset: number;
   lastOffset: number;
   duplicate: boolean;
+}
+
+/** Options of a read. */
+export interface ReadOptions {
+  /** Ends a read of the object store. */
+  signal?: AbortSignal | undefined;
+  /** Memory for bytes from files. The caller gives the buffers of the result back when nobody needs them; it need not. */
+  memory?: BufferPool | undefined;
 }
 
 /** Result of a read: whole batches in offset order; the first one may begin before the requested offset. */

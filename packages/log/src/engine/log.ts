@@ -19,6 +19,7 @@ import {
   type LogStats,
   type OffloadStatus,
   type PartitionView,
+  type ReadOptions,
   type ReadResult,
   type RecoveryReport,
   type TopicConfig,
@@ -193,15 +194,15 @@ export class Log {
    * Reads whole batches from the one that contains `offset` on: at most `bytesMax` bytes, but at least one batch. At the
    * durable end the result is empty. Rejects with `offset-out-of-range`, `unknown-topic`, or `corrupt`, a
    * `DamagedError` with the offset at which reading can resume. A read of the object store ends with the signal's reason
-   * once `signal` has fired.
+   * once that has fired.
    */
   read(
     partition: PartitionView,
     offset: number,
     bytesMax: number,
-    signal?: AbortSignal,
+    options?: ReadOptions,
   ): Promise<ReadResult> {
-    return this.#reader.read(partition as Partition, offset, bytesMax, signal);
+    return this.#reader.read(partition as Partition, offset, bytesMax, options);
   }
 
   /**

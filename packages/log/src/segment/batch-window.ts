@@ -6,20 +6,32 @@ import {
   readInt64,
   type BatchHeader,
 } from "../batch/header.ts";
+import type { BufferPool } from "@platform/kernel/memory";
 import type { ReadableFile } from "../cold/cold-reader.ts";
 import { LogError } from "../errors.ts";
+
+/** Options of a {@link BatchWindow}. */
+export interface BatchWindowOptions {
+  position: number;
+  end: number;
+  size: number;
+  /** Memory for the bytes; their user gives it back. */
+  memory?: BufferPool | undefined;
+}
 
 /** Reads a file from `position` to `end`, about `size` bytes at a time. Rejects with `corrupt`. */
 export class BatchWindow {
   readonly #file: ReadableFile;
   readonly #end: number;
   readonly #size: number;
+  readonly #memory: BufferPool | undefined;
   #chunk: Buffer = Buffer.alloc(0);
   #chunkPosition: number;
   #at = 0;
 
-  constructor(file: ReadableFile, position: number, end: number, size: number) {
+  constructor(file: ReadableFile, { position, end, size, memory }: BatchWindowOptions) {
     this.#file = file;
+    this.#memory = memory;
     this.#chunkPosition = position;
     this.#end = end;
     this.#size = size;
@@ -48,9 +60,11 @@ export class BatchWindow {
     if (this.#at + bytes <= this.#chunk.length) return;
     const position = this.position;
     const length = Math.min(Math.max(bytes, this.#size), this.#end - position);
-    const chunk = Buffer.allocUnsafe(Math.max(0, length));
+    const wanted = Math.max(0, length);
+    const chunk = this.#memory?.take(wanted) ?? Buffer.allocUnsafe(wanted);
     // The beginning of a batch that is larger than the window.
     const kept = this.#chunk.copy(chunk, 0, Math.min(this.#at, this.#chunk.length));
+    this.#memory?.recycle(this.#chunk);
     const left = chunk.length - kept;
     const count = kept + (await this.#file.read(chunk, kept, left, position + kept));
     if (count < bytes) {

@@ -8,7 +8,7 @@ import {
 import { extentName, extentPath, type Extent, type Partition } from "../partition/partition.ts";
 import { DamagedError } from "../damage/damaged-error.ts";
 import { LogError } from "../errors.ts";
-import type { Damage, ReadResult } from "../types.ts";
+import type { Damage, ReadOptions, ReadResult } from "../types.ts";
 import { BatchWindow } from "./batch-window.ts";
 import { OffsetOrder } from "./offset-order.ts";
 import { isDamage, type DamageRegistry } from "../damage/damage-registry.ts";
@@ -39,7 +39,8 @@ interface ExtentBounds {
   bytesMax: number;
   /** Bytes that were found in earlier extents. */
   bytesBefore: number;
-  signal: AbortSignal | undefined;
+  signal: ReadOptions["signal"];
+  memory: ReadOptions["memory"];
 }
 
 /**
@@ -65,13 +66,13 @@ export class Reader {
    * Reads whole batches from the one that contains `offset` on, at most `bytesMax` bytes; a first batch that is larger
    * is returned alone. Returns nothing past the durable end.
    * Rejects with `offset-out-of-range`, `unknown-topic` after a deletion, `corrupt` (`DamagedError`), and with the reason of
-   * `signal` while it reads an object.
+   * `signal` while it reads an object. Bytes from files are read into `memory`, if it is given.
    */
   async read(
     partition: Partition,
     offset: number,
     bytesMax: number,
-    signal?: AbortSignal,
+    { signal, memory }: ReadOptions = {},
   ): Promise<ReadResult> {
     const buffers: Buffer[] = [];
     let bytes = 0;
@@ -92,7 +93,7 @@ export class Reader {
       // Records that were found on the disk do not wait for those in the store.
       if (bytes > 0 && extent.isRemote === true && isLocal) break;
       isLocal = extent.isRemote !== true;
-      const bounds = { bytesMax: room, bytesBefore: bytes, signal };
+      const bounds = { bytesMax: room, bytesBefore: bytes, signal, memory };
       const found = await this.#readOrExplain(partition, extent, next, bounds);
       // Compaction or retention replaced the file meanwhile, or there is damage after the batches found so far.
       if (found === "replaced") continue;
@@ -196,7 +197,7 @@ export class Reader {
     partition: Partition,
     extent: Extent,
     offset: number,
-    { bytesMax, bytesBefore, signal }: ExtentBounds,
+    { bytesMax, bytesBefore, signal, memory }: ExtentBounds,
   ): Promise<ReadResult> {
     // The extent may grow during the read; its current end is enough.
     const end = extent.position + extent.length;
@@ -206,7 +207,8 @@ export class Reader {
     const lease = await this.#segments.useExtent(partition, extent, signal);
     try {
       const size = Math.max(bytesMax, READ_BYTES_MIN) + start.slack;
-      const window = new BatchWindow(lease.file, start.position, end, size);
+      const { position: from } = start;
+      const window = new BatchWindow(lease.file, { position: from, end, size, memory });
       const order = new OffsetOrder(start.offset, extentNext);
       let header = await window.header();
       while (header !== undefined && header.baseOffset + header.lastOffsetDelta < offset) {

@@ -31,6 +31,10 @@ interface ColdRead {
   result: Promise<ReadResult>;
   /** Requests that wait for it. */
   waiting: number;
+  /** Requests have waited for it at once. */
+  isShared: boolean;
+  /** A request has its result. */
+  isTaken: boolean;
   ending: AbortController;
   timer: NodeJS.Timeout | undefined;
 }
@@ -42,6 +46,7 @@ interface ColdRead {
 export class ColdReads {
   readonly #read: ReadRecords;
   readonly #reads = new Map<PartitionView, Map<number, ColdRead>>();
+  readonly #shared = new WeakSet<ReadResult>();
   /** The oldest first. */
   readonly #unattended = new Set<ColdRead>();
 
@@ -54,6 +59,11 @@ export class ColdReads {
     let count = 0;
     for (const ofView of this.#reads.values()) count += ofView.size;
     return count;
+  }
+
+  /** True if a result may be that of several requests. */
+  isShared(result: ReadResult): boolean {
+    return this.#shared.has(result);
   }
 
   /** The records at a position; `undefined` if they are not there in time, or exceed strict bounds. */
@@ -71,6 +81,10 @@ export class ColdReads {
         return undefined;
       }
       this.#forget(read);
+      if (read.isShared) this.#shared.add(result);
+      // It came between the result and the request that has it for itself.
+      else if (read.isTaken) continue;
+      read.isTaken = true;
       if (result.bytes <= readMax || isOneBatch(result)) return result;
       // It was read for an answer with more room.
     }
@@ -81,7 +95,17 @@ export class ColdReads {
     const result = this.#read(view, offset, bytesMax, ending.signal);
     // A failure after the answer is that of the next read.
     result.catch(() => undefined);
-    const read = { view, offset, bytesMax, result, waiting: 0, ending, timer: undefined };
+    const read: ColdRead = {
+      view,
+      offset,
+      bytesMax,
+      result,
+      waiting: 0,
+      isShared: false,
+      isTaken: false,
+      ending,
+      timer: undefined,
+    };
     let ofView = this.#reads.get(view);
     if (ofView === undefined) this.#reads.set(view, (ofView = new Map()));
     ofView.set(offset, read);
@@ -92,6 +116,7 @@ export class ColdReads {
     this.#unattended.delete(read);
     clearTimeout(read.timer);
     read.waiting++;
+    read.isShared ||= read.waiting > 1;
     try {
       return await waitUntil(read.result, untilMs);
     } catch (error) {

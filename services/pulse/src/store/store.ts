@@ -6,6 +6,7 @@ import {
   type AppendResult,
   type Log,
   type PartitionView,
+  type ReadOptions,
   type ReadResult,
 } from "@platform/log";
 import { encodeBatch, type NewRecord } from "@platform/log/batch";
@@ -105,14 +106,14 @@ export class Store {
     return results.slice(0, batches.length);
   }
 
-  /** Reads whole batches from the one that contains `offset` on; nothing past the durable end. `signal` as in the log. */
+  /** Reads whole batches from the one that contains `offset` on; nothing past the durable end. `options` as in the log. */
   read(
     partition: PartitionView,
     offset: number,
     bytesMax: number,
-    signal?: AbortSignal,
+    options?: ReadOptions,
   ): Promise<ReadResult> {
-    return this.log.read(partition, offset, bytesMax, signal);
+    return this.log.read(partition, offset, bytesMax, options);
   }
 
   /** Like `read`, but skips damage, which the log has reported: the result is empty up to its end. */

@@ -47,6 +47,20 @@ test("requests that ask again share one read, and the last one has its records",
   assert.equal(begun[0]!.signal.aborted, false);
 });
 
+test("a result of several requests is told from that of one", async () => {
+  const { reads, begun, ask } = stage();
+  const both = Promise.all([ask(7), ask(7)]);
+  const result = found(100);
+  begun[0]!.end(result);
+  assert.deepEqual(await both, [result, result]);
+  assert.equal(reads.isShared(result), true);
+  const alone = ask(8);
+  const other = found(100);
+  begun[1]!.end(other);
+  assert.equal(await alone, other);
+  assert.equal(reads.isShared(other), false);
+});
+
 test("records that come between two requests are kept for the second", async () => {
   const { begun, ask } = stage();
   assert.equal(await ask(7), undefined);

@@ -176,6 +176,7 @@ test("a Fetch without room is answered without records and without an error", as
     turn: () => Promise.resolve(),
     reserve: () => Promise.resolve(0),
     reserveSmall: () => Promise.resolve(0),
+    onSent: () => undefined,
   };
   const request = {
     ...fetchBody("topic"),

@@ -1,6 +1,7 @@
 // Fetch: returns stored batches unchanged; waiting requests hold no data.
+import { BufferPool } from "@platform/kernel/memory";
 import { compressionOf, readBatchHeader } from "@platform/log/batch";
-import type { PartitionView, ReadResult } from "@platform/log";
+import type { PartitionView, ReadOptions, ReadResult } from "@platform/log";
 import { toAnswer } from "../answer.ts";
 import { ColdReads } from "../cold-reads.ts";
 import { findTopic, findTopicById, leaderEpochOf, mayUse, type KafkaBroker } from "../broker.ts";
@@ -23,6 +24,9 @@ const COLD_WAIT_MS = 50;
 type Request = Read<typeof fetch.request>;
 type PartitionAnswer = Written<typeof fetch.response>["topics"][number]["partitions"][number];
 
+/** The answer of a partition, with the buffers that no other answer contains. */
+type FetchAnswer = PartitionAnswer & { own?: readonly Buffer[] };
+
 /** A requested partition: the position to read, or an error. */
 interface FetchPartition {
   topic: Topic | undefined;
@@ -37,14 +41,22 @@ interface FetchPartition {
 interface FetchSource {
   broker: KafkaBroker;
   coldReads: ColdReads;
+  memory: BufferPool;
 }
+
+/** Sizes of the memory that records are read into: those of answers, and what an index leaves open. */
+const READ_MEMORY = {
+  sizes: [1, 2, 4, 8, 16].map((times) => times * (256 + 32) * 1_024),
+  spareMax: 8,
+};
 
 /** Creates the route of Fetch. Fetch sessions (KIP-227) are not supported: the session id is always 0. */
 export function createFetchRoutes(broker: KafkaBroker): Route[] {
+  const memory = new BufferPool(READ_MEMORY);
   const coldReads = new ColdReads((view, offset, bytesMax, signal) =>
-    readFilled(broker, view, offset, bytesMax, signal),
+    readFilled(broker, view, offset, bytesMax, { signal, memory }),
   );
-  const source = { broker, coldReads };
+  const source = { broker, coldReads, memory };
   return [
     route(
       fetch,
@@ -74,6 +86,7 @@ export function createFetchRoutes(broker: KafkaBroker): Route[] {
           countBytes(answers.values()),
         );
         if (throttleTimeMs > 0) mute(context.session, throttleTimeMs);
+        context.onSent(() => recycle(answers.values(), memory));
         return {
           throttleTimeMs,
           topics: topics.map(({ name, topicId, partitions: own }) => ({
@@ -219,7 +232,7 @@ async function readWithRoom(
   partitions: readonly FetchPartition[],
   { bytesMax, coldUntilMs }: ReadBounds,
   context: RequestContext,
-): Promise<Map<FetchPartition, PartitionAnswer>> {
+): Promise<Map<FetchPartition, FetchAnswer>> {
   const { settings } = source.broker;
   let bytes = 0;
   let batchBytes = 0;
@@ -245,7 +258,7 @@ async function readWithRoom(
 }
 
 /** True if there is neither a record nor an error. */
-function isEmpty(answers: Iterable<PartitionAnswer>): boolean {
+function isEmpty(answers: Iterable<FetchAnswer>): boolean {
   for (const { records, errorCode } of answers) {
     if (errorCode !== ERROR_CODES.none || (records?.length ?? 0) > 0) return false;
   }
@@ -271,8 +284,8 @@ async function readAll(
   partitions: readonly FetchPartition[],
   { bytesMax, isStrict = false, coldUntilMs }: ReadBounds,
   version: number,
-): Promise<Map<FetchPartition, PartitionAnswer>> {
-  const answers = new Map<FetchPartition, PartitionAnswer>();
+): Promise<Map<FetchPartition, FetchAnswer>> {
+  const answers = new Map<FetchPartition, FetchAnswer>();
   const { log } = source.broker.store;
   const isCold = ({ view, offset }: FetchPartition) =>
     view !== undefined && view.durableEnd > offset && log.isRemote(view, offset);
@@ -290,7 +303,11 @@ async function readAll(
   return answers;
 }
 
-function countBytes(answers: Iterable<PartitionAnswer>): number {
+function recycle(answers: Iterable<FetchAnswer>, memory: BufferPool): void {
+  for (const { own = [] } of answers) for (const buffer of own) memory.recycle(buffer);
+}
+
+function countBytes(answers: Iterable<FetchAnswer>): number {
   let bytes = 0;
   for (const { records } of answers) {
     for (const buffer of records ?? []) bytes += buffer.length;
@@ -299,19 +316,20 @@ function countBytes(answers: Iterable<PartitionAnswer>): number {
 }
 
 async function readPartition(
-  { broker, coldReads }: FetchSource,
+  { broker, coldReads, memory }: FetchSource,
   { topic, view, index, offset, bytesMax, errorCode }: FetchPartition,
   { bytesMax: left, isStrict = false, coldUntilMs }: ReadBounds,
   version: number,
-): Promise<PartitionAnswer> {
+): Promise<FetchAnswer> {
   if (view === undefined || errorCode !== ERROR_CODES.none) return describe(index, errorCode, view);
   if (left <= 0 || view.durableEnd <= offset) return describe(index, ERROR_CODES.none, view);
   try {
     const readMax = Math.max(1, Math.min(bytesMax, left));
     const isCold = broker.store.log.isRemote(view, offset);
+    const coldBounds = { bytesMax: readMax, isStrict, untilMs: coldUntilMs };
     const found = await (isCold
-      ? coldReads.read(view, offset, { bytesMax: readMax, isStrict, untilMs: coldUntilMs })
-      : readFilled(broker, view, offset, readMax));
+      ? coldReads.read(view, offset, coldBounds)
+      : readFilled(broker, view, offset, readMax, { memory }));
     // The read goes on, for the next request of the client.
     if (found === undefined) return describe(index, ERROR_CODES.none, view);
     const { buffers, bytes, nextOffset } = found;
@@ -320,7 +338,8 @@ async function readPartition(
       return describe(index, ERROR_CODES.unsupportedCompressionType, view);
     }
     broker.backlog.noteConsumed(topic!, index, nextOffset);
-    return { ...describe(index, ERROR_CODES.none, view), records: buffers };
+    const answer = { ...describe(index, ERROR_CODES.none, view), records: buffers };
+    return coldReads.isShared(found) ? answer : { ...answer, own: buffers };
   } catch (error) {
     return describe(index, toAnswer(error).errorCode, view);
   }
@@ -335,10 +354,10 @@ async function readFilled(
   view: PartitionView,
   offset: number,
   bytesMax: number,
-  signal?: AbortSignal,
+  options: ReadOptions,
 ): Promise<ReadResult> {
   for (let from = offset; ;) {
-    const result = await store.read(view, from, bytesMax, signal);
+    const result = await store.read(view, from, bytesMax, options);
     if (result.nextOffset >= view.durableEnd || !result.buffers.every(holdsNothing)) return result;
     from = result.nextOffset;
   }

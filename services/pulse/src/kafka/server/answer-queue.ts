@@ -12,6 +12,8 @@ export interface PendingAnswer {
   encode: AnswerEncoder | "none" | undefined;
   /** Called when the answer was written, or was dropped. */
   release: (() => void) | undefined;
+  /** Called when the socket no longer needs the buffers of the answer; not if the connection ends before. */
+  onSent: (() => void) | undefined;
   onTurn: (() => void) | undefined;
 }
 
@@ -36,7 +38,6 @@ export class AnswerQueue {
   readonly #events: AnswerQueueEvents;
   readonly #outflow: Outflow;
   readonly #queue: PendingAnswer[] = [];
-  readonly #onWritten = (): void => this.#outflow.settle();
   #isClosed = false;
 
   constructor({ socket, outflow }: SocketTransport, events: AnswerQueueEvents) {
@@ -62,7 +63,12 @@ export class AnswerQueue {
 
   /** Adds a request. */
   add(): PendingAnswer {
-    const pending: PendingAnswer = { encode: undefined, release: undefined, onTurn: undefined };
+    const pending: PendingAnswer = {
+      encode: undefined,
+      release: undefined,
+      onSent: undefined,
+      onTurn: undefined,
+    };
     this.#queue.push(pending);
     return pending;
   }
@@ -126,12 +132,17 @@ export class AnswerQueue {
     this.#outflow.settle();
   }
 
-  #write({ encode, release }: PendingAnswer): void {
+  // All of an answer was sent: bytes of other answers still count, these no longer.
+  #onWritten(error: Error | null | undefined, onSent: PendingAnswer["onSent"]): void {
+    this.#outflow.settle();
+    if (error === undefined || error === null) onSent?.();
+  }
+
+  #write({ encode, release, onSent }: PendingAnswer): void {
     const parts = encode === undefined || encode === "none" ? [] : encode();
     for (const [index, part] of parts.entries()) {
       if (index < parts.length - 1) this.#socket.write(part);
-      // Called when all of it was sent: bytes of other answers still count, these no longer.
-      else this.#socket.write(part, this.#onWritten);
+      else this.#socket.write(part, (error) => this.#onWritten(error, onSent));
     }
     release?.();
   }

@@ -256,6 +256,9 @@ export class Connection implements WireConnection {
       clientId: header.clientId ?? "",
       signal,
       turn: () => this.#answers.turn(entry),
+      onSent: (run) => {
+        entry.onSent = run;
+      },
       reserve: async (bytes, pieceBytes) => {
         const { outgoing } = this.#context;
         entry.release?.();

@@ -27,6 +27,8 @@ export interface RequestContext {
    * is room, or the connection is gone.
    */
   reserveSmall(pieceBytes: number): Promise<number>;
+  /** Calls `run` when all of the answer was sent; not if it is dropped. */
+  onSent(run: () => void): void;
 }
 
 /** A handler: returns the response, or `undefined` if the client expects none. */
