@@ -90,6 +90,8 @@ export class GuestRegistry {
   /** By name, digest and configuration. */
   readonly #runtimes = new Map<string, GuestRuntime>();
   readonly #counts = new Map<string, GuestCounts>();
+  /** By name: a module has one limit, however many configurations it has. */
+  readonly #lines = new Map<string, LineCount>();
   readonly #bindings = new Set<GuestBinding>();
   #limits: GuestLimits = { memoryBytes: 0, fuelPerCall: 0, logLevel: LogLevel.Info };
   #budget = new GuestMemoryBudget(0);
@@ -202,8 +204,8 @@ export class GuestRegistry {
       this.#runtimes.delete(key);
       runtime.instances.close();
     }
-    for (const name of this.#counts.keys())
-      if (!this.#versions.has(name)) this.#counts.delete(name);
+    for (const named of [this.#counts, this.#lines])
+      for (const name of named.keys()) if (!this.#versions.has(name)) named.delete(name);
     const used = new Set(
       [...this.#runtimes.values()].map(({ name, module }) => `${name} ${module.sha256}`),
     );
@@ -223,26 +225,40 @@ export class GuestRegistry {
     return known;
   }
 
+  #findLines(name: string): LineCount {
+    const known = this.#lines.get(name) ?? new LineCount();
+    this.#lines.set(name, known);
+    return known;
+  }
+
   #createEnvironment(name: string, config: Buffer): GuestEnvironment {
     const { fuelPerCall, logLevel } = this.#limits;
     const { log, readNowMs } = this.#options;
-    let second = 0;
-    let lines = 0;
+    const lines = this.#findLines(name);
     return {
       config,
       fuelPerCall,
       isLogged: (level) => level >= logLevel && level <= LogLevel.Error,
       log: (level, text) => {
         if (level < logLevel) return;
-        const now = Math.floor(readNowMs() / 1_000);
-        if (now !== second) {
-          second = now;
-          lines = 0;
-        }
-        if (++lines > LINES_PER_SECOND) return;
-        log(nameLevel(level), text, name);
+        if (lines.take(Math.floor(readNowMs() / 1_000))) log(nameLevel(level), text, name);
       },
     };
+  }
+}
+
+/** The lines that a module has logged in a second. */
+class LineCount {
+  #second = 0;
+  #lines = 0;
+
+  /** True if another line may be logged. */
+  take(second: number): boolean {
+    if (second !== this.#second) {
+      this.#second = second;
+      this.#lines = 0;
+    }
+    return ++this.#lines <= LINES_PER_SECOND;
   }
 }
 

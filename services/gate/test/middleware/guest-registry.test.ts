@@ -10,11 +10,12 @@ import { GUEST_LIMITS_DEFAULT } from "../../src/shared-state/index.ts";
 const compile = (marker: string) =>
   compileHttpModule(assemble(writeGuest({ data: { 0: marker } })));
 
-function start() {
+function start(readNowMs = () => performance.now()) {
   const instances = new Map<string, number>();
+  const lines: string[] = [];
   const registry = new GuestRegistry({
-    readNowMs: () => performance.now(),
-    log: () => undefined,
+    readNowMs,
+    log: (_level, text) => lines.push(text),
     report: (figures) => {
       for (const one of figures) instances.set(one.name, one.instances);
     },
@@ -24,7 +25,7 @@ function start() {
     registry.report();
     return instances.get("guest") ?? 0;
   };
-  return { registry, count };
+  return { registry, count, lines };
 }
 
 test("changes of a module leave one instance for each route that uses it", () => {
@@ -52,4 +53,26 @@ test("instances of settings that no route has any more are dropped", async () =>
   }
   assert.equal(count(), 21);
   await waitFor(() => count() === 1);
+});
+
+test("a module logs 100 lines a second, with all of its settings together", () => {
+  let nowMs = 5_000;
+  const { registry, lines } = start(() => nowMs);
+  // Logs 60 lines when it starts.
+  const text = writeGuest({
+    more: `(func (export "_start") (local $left i32) (local.set $left (i32.const 60))
+      (loop $next
+        (call $log (i32.const 0) (i32.const 0) (i32.const 1))
+        (br_if $next (local.tee $left (i32.sub (local.get $left) (i32.const 1))))))`,
+  });
+  const versions = [compileHttpModule(assemble(text))];
+  registry.change({ set: [{ name: "guest", versions }], removed: [] });
+  const begin = (config: string): void =>
+    new GuestBinding(registry, "guest", Buffer.from(config)).warm();
+  begin("one");
+  begin("two");
+  assert.equal(lines.length, 100);
+  nowMs += 1_000;
+  begin("three");
+  assert.equal(lines.length, 160);
 });
