@@ -21,6 +21,7 @@ interface Sums {
   secondsSum: number;
   readonly seconds: number[];
   readonly fuel: number[];
+  ignoredFields: number;
   /** By worker. */
   readonly instances: Map<number, number>;
 }
@@ -38,6 +39,7 @@ export class MiddlewareFigures {
       addTo(sums.seconds, reported.seconds);
       addTo(sums.fuel, reported.fuel);
       sums.secondsSum += reported.secondsSum;
+      sums.ignoredFields += reported.ignoredFields;
       sums.instances.set(worker, reported.instances);
     }
   }
@@ -90,6 +92,12 @@ export class MiddlewareFigures {
         })),
       },
       {
+        type: "counter",
+        name: "platform_gate_middleware_ignored_fields_total",
+        help: "Fields of framing and connections that WebAssembly middleware tried to change in vain.",
+        samples: all.map(({ labels, sums }) => ({ labels, value: sums.ignoredFields })),
+      },
+      {
         type: "gauge",
         name: "platform_gate_middleware_instances",
         help: "Instances of WebAssembly middleware in all workers.",
@@ -117,6 +125,7 @@ function createSums(): Sums {
     secondsSum: 0,
     seconds: Array.from({ length: GUEST_SECONDS_BOUNDS.length + 1 }, () => 0),
     fuel: Array.from({ length: GUEST_FUEL_BUCKETS }, () => 0),
+    ignoredFields: 0,
     instances: new Map(),
   };
 }

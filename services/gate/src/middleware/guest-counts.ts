@@ -15,6 +15,7 @@ export class GuestCounts {
   #secondsSum = 0;
   #seconds = zeros(GUEST_SECONDS_BOUNDS.length + 1);
   #fuel = zeros(GUEST_FUEL_BUCKETS);
+  #ignoredFields = 0;
   #reportedInstances = 0;
   #calls = 0;
 
@@ -34,6 +35,11 @@ export class GuestCounts {
     this.#fuel[32 - Math.clz32(fuel)]!++;
   }
 
+  /** Adds the fields that a request tried to change in vain. */
+  addIgnoredFields(count: number): void {
+    this.#ignoredFields += count;
+  }
+
   /** Returns what has been added since the last call; undefined if nothing has changed. */
   take(instances: number): GuestFigures | undefined {
     if (this.#calls === 0 && instances === this.#reportedInstances) return undefined;
@@ -43,9 +49,11 @@ export class GuestCounts {
       secondsSum: this.#secondsSum,
       seconds: this.#seconds,
       fuel: this.#fuel,
+      ignoredFields: this.#ignoredFields,
       instances,
     };
     this.#calls = 0;
+    this.#ignoredFields = 0;
     this.#outcomes = zeros(GUEST_OUTCOMES.length);
     this.#secondsSum = 0;
     this.#seconds = zeros(GUEST_SECONDS_BOUNDS.length + 1);

@@ -499,8 +499,11 @@ export class RequestGuests implements ExchangeGuests {
 
   #release(): false {
     const held = this.#held;
+    if (held === undefined) return false;
     this.#held = undefined;
-    held?.runtime.instances.release(held.guest);
+    const { runtime, guest } = held;
+    if (guest.ignoredFields > 0) runtime.counts.addIgnoredFields(guest.ignoredFields);
+    runtime.instances.release(guest);
     return false;
   }
 

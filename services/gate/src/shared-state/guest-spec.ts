@@ -73,6 +73,8 @@ export interface GuestFigures {
   readonly seconds: readonly number[];
   /** Calls that used less than 2^index units of fuel, and not less than 2^(index − 1). */
   readonly fuel: readonly number[];
+  /** Fields that the guest could not change, because they belong to the framing or to a connection. */
+  readonly ignoredFields: number;
   /** Instances that exist now. */
   readonly instances: number;
 }

@@ -28,6 +28,7 @@ import {
   type FromWorker,
   type GlobalSpec,
   type GuestChange,
+  type GuestFigures,
   type RouteKey,
   type RouteSpec,
   type SharedBuffers,
@@ -115,6 +116,7 @@ export class GateWorker {
   readonly active: ActiveCounts;
   readonly logs: Extract<FromWorker, { type: "log" }>[] = [];
   readonly cuts: Extract<FromWorker, { type: "streams-cut" }>[] = [];
+  readonly figures: GuestFigures[] = [];
   readonly worker: Worker;
   readonly shared: SharedBuffers;
   /** Created with the first request of an AI route; removed when the worker stops. */
@@ -150,6 +152,7 @@ export class GateWorker {
     });
     this.worker.on("message", (message: FromWorker) => {
       if (message.type === "log") this.logs.push(message);
+      if (message.type === "guest-figures") this.figures.push(...message.figures);
       if (message.type === "streams-cut") this.cuts.push(message);
     });
   }

@@ -423,6 +423,25 @@ test("the guest sees neither the operator's token nor fields that clients may no
   );
 });
 
+test("fields of framing that a guest sets are ignored and counted", async (context) => {
+  const framing = guest("framing", {
+    data: { 0: "content-length", 16: "5", 32: "connection", 48: "x-own" },
+    request: `(call $set_header_value (i32.const 0) (i32.const 0) (i32.const 14) (i32.const 16) (i32.const 1)) ${next}`,
+    response: `(call $remove_header (i32.const 1) (i32.const 32) (i32.const 10))`,
+  });
+  const { port, seen, gate } = await start(
+    context,
+    [framing],
+    request({ request: "framing", response: "framing" }),
+  );
+  assert.equal((await ask(port, "/")).status, 200);
+  assert.equal(seen[0]!.fields["content-length"], undefined);
+  await waitFor(() => {
+    const figures = gate.figures.filter(({ name }) => name === "framing");
+    return figures.reduce((sum, { ignoredFields }) => sum + ignoredFields, 0) === 2;
+  });
+});
+
 test("a changed URI keeps the prefix that is stripped", async (context) => {
   const uri = (text: string): GuestText => ({
     data: { 0: text },
@@ -472,6 +491,32 @@ test("a client that leaves while the guest waits for its body leaks no instance"
     socket.destroy();
   }
   assert.equal((await ask(port, "/", { method: "POST", body: "hello" })).status, 200);
+});
+
+test("a mirror gets the request that the guest has made", async (context) => {
+  const mirrored: string[] = [];
+  const mirror = await startUpstream((message, response) => {
+    let body = "";
+    message.setEncoding("utf8").on("data", (text: string) => (body += text));
+    message.on("end", () => {
+      mirrored.push(`${message.method} ${message.url} ${message.headers["x-guest"]} ${body}`);
+      response.end();
+    });
+  });
+  context.after(() => mirror.stop());
+  const { port } = await start(
+    context,
+    [guest("mirrored", { data, request: `${setField(0)} ${setUri} ${writeBody(0)} ${next}` })],
+    {
+      steps: {
+        guests: { config: "", request: "mirrored" },
+        mirror: { origin: mirror.url, percent: 100, bodyBytesMax: 1_000 },
+      },
+    },
+  );
+  assert.equal((await ask(port, "/", { method: "POST", body: "sent" })).status, 200);
+  await waitFor(() => mirrored.length > 0);
+  assert.deepEqual(mirrored, ["POST /moved?to=1 set new body"]);
 });
 
 test("the cache holds what the guest made, apart for each version", async (context) => {
