@@ -8,18 +8,21 @@ import { join } from "node:path";
 import { replaceFile } from "@platform/kernel/files";
 import { compileHttpModule } from "@platform/wasm/http";
 import { z } from "zod";
+import { GUEST_NAME } from "../config/route-middleware.ts";
 
 const FILE = /^([a-z0-9][a-z0-9._-]{0,62})@([0-9A-Za-z][0-9A-Za-z.+-]{0,63})\.wasm$/;
+// Shown on a terminal, which it must not control.
+const VERSION = /^[0-9A-Za-z][0-9A-Za-z.+-]{0,63}$/;
 
 const versionSchema = z.object({
-  version: z.string().max(64),
+  version: z.string().regex(VERSION),
   url: z.string().max(2_048),
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
 });
 
 /** The document of one middleware. URLs are relative to it, or absolute. */
 export const registryDocument = versionSchema.extend({
-  name: z.string().max(63),
+  name: z.string().regex(GUEST_NAME),
   versions: z.array(versionSchema).max(1_000).optional(),
 });
 

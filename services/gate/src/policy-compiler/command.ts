@@ -7,6 +7,7 @@ import type {
   PolicyCompileOptions,
   PolicyTestOptions,
 } from "../config/policy-options.ts";
+import { escapeControls } from "../recording/escape-controls.ts";
 import { readLogLines } from "../recording/log-lines.ts";
 import { readRecordedExchange, restoreOriginal } from "../recording/recorded-exchange.ts";
 import { RecordedMessages } from "../recording/recorded-messages.ts";
@@ -121,6 +122,10 @@ async function withRules(
 }
 
 function describe({ requests, denied, shown }: PolicyTestResult): string {
-  const lines = shown.map(({ line, method, target }) => `line ${line}: ${method} ${target}\n`);
+  const lines = shown.map(
+    ({ line, method, target }) => `line ${line}: ${escapeControls(`${method} ${target}`)}\n`,
+  );
+  const hidden = denied - shown.length;
+  if (hidden > 0) lines.push(`… and ${hidden} more\n`);
   return `${lines.join("")}${requests} requests, ${denied} denied\n`;
 }

@@ -1,6 +1,7 @@
 // `platform-gate replay --middleware`: passes a recording by a guest, without any request.
 import { readFile } from "node:fs/promises";
 import { Feature, HttpGuest, compileHttpModule } from "@platform/wasm/http";
+import { escapeControls } from "../recording/escape-controls.ts";
 import { readLogLines } from "../recording/log-lines.ts";
 import {
   type RecordedExchange,
@@ -182,10 +183,12 @@ function compareFields(
 /** The result as text. */
 export function formatGuestReport(result: GuestReplayResult): string {
   const { replayed, unchanged, changed, answered, failed, fuel, findings } = result;
-  const lines = findings.map(
-    ({ line, method, target, changes }) =>
-      `line ${line}: ${method} ${target}\n${changes.map((change) => `  ${change}\n`).join("")}`,
-  );
+  const lines = findings.map(({ line, method, target, changes }) => {
+    const shown = changes.map((change) => `  ${escapeControls(change)}\n`);
+    return `line ${line}: ${escapeControls(`${method} ${target}`)}\n${shown.join("")}`;
+  });
+  const hidden = changed + answered + failed - findings.length;
+  if (hidden > 0) lines.push(`… and ${hidden} more\n`);
   const counts = `${replayed} exchanges: ${unchanged} unchanged, ${changed} changed, ${answered} answered, ${failed} failed`;
   return `${lines.join("")}${counts}\nfuel of a call: p50 ${fuel.p50 ?? "-"}, p99 ${fuel.p99 ?? "-"}\n`;
 }

@@ -1,4 +1,5 @@
 // The result of a replay, as text or JSON.
+import { escapeControls } from "../recording/escape-controls.ts";
 import type { Difference } from "./compare.ts";
 
 /** A request whose response differs or is missing. */
@@ -79,13 +80,6 @@ function formatFinding({ line, method, target, differences, failure }: Finding):
 
 function show(value: string | undefined): string {
   return value === undefined ? "(missing)" : escapeControls(value);
-}
-
-// A response must not control the terminal.
-function escapeControls(text: string): string {
-  return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
-    character === "\n" ? "\\n" : `\\u${character.codePointAt(0)!.toString(16).padStart(4, "0")}`,
-  );
 }
 
 function formatMs(ms: number | null): string {

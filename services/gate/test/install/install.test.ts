@@ -168,6 +168,13 @@ const refused: [
   ],
   ["a document that is no JSON", answerDocument("<html>"), "marker", 1, /not valid/],
   [
+    "a version that would control the terminal",
+    answerDocument(document({ version: "1\u001b[2J" })),
+    "marker",
+    1,
+    /not valid/,
+  ],
+  [
     "a module at another origin",
     answerDocument(document({ url: "http://192.0.2.1/x.wasm" })),
     "marker",

@@ -57,6 +57,24 @@ test("policies are compiled, checked, and tried on a recording", async (context)
   );
 });
 
+test("reports show no controls of a recording, and how much they leave out", async (context) => {
+  const { path, run } = makeFiles(context, "deny GET /*\n");
+  const lines = [exchange("GET", "/\u001b]0;x\u0007"), exchange("GET", "/b")];
+  writeFileSync(path("recording.jsonl"), `${lines.join("\n")}\n`);
+  writeFileSync(path("guest.wasm"), assemble(writeGuest({ request: "(i64.const 0)" })));
+  const [tested, replayed] = await Promise.all([
+    run("policy", "test", path("rules.policy"), "--log", path("recording.jsonl"), "--show", "1"),
+    run(
+      ...["replay", "--log", path("recording.jsonl"), "--middleware", path("guest.wasm")],
+      ...["--show", "1"],
+    ),
+  ]);
+  for (const { stdout } of [tested, replayed]) {
+    assert.match(stdout, /^line 1: GET \/\\u001b\]0;x\\u0007\n/);
+    assert.match(stdout, /\n… and 1 more\n2 /);
+  }
+});
+
 test("a policy with faults reports all of them, and writes nothing", async (context) => {
   const { path, run } = makeFiles(context, "deny GET a\nallow\n");
   const { code, stderr } = await run(
