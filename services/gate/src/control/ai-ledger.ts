@@ -1,18 +1,20 @@
 // The ledger of AI routes: adds up the files of all workers, and keeps what tenants have spent by day, route and model.
-import { mkdir, rm } from "node:fs/promises";
+import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "@platform/kernel/log";
 import { type RepeatingTimer, every } from "@platform/kernel/time";
 import { createStateFile, type StateFile } from "../access/state-file.ts";
 import { LedgerFiles } from "../ai/ledger/ledger-files.ts";
 import { accountKey, makeAccountTag } from "../ai/ledger/accounting.ts";
-import { type AiAccounts, readDay } from "../shared-state/index.ts";
+import { type AiAccounts, DAY_MS, readDay } from "../shared-state/index.ts";
 import { type DaySums, LedgerDays } from "./ledger-days.ts";
 import { type LedgerSnapshot, ledgerSnapshotSchema } from "./ledger-snapshot.ts";
 
 const SNAPSHOT_MS = 60_000;
 /** Days after which the sums of a day move to a file of their own. */
 const OPEN_DAYS = 2;
+/** The file of a day, and its copy. */
+const ARCHIVE = /^\.?(\d{4}-\d{2}-\d{2})\.json(?:\.copy)?$/;
 /** Days whose sums are kept. */
 export const LEDGER_DAYS_MAX = 400;
 
@@ -41,6 +43,8 @@ export class AiLedger {
   #writing: Promise<void> = Promise.resolve();
   #timer: RepeatingTimer | undefined;
   #isChanged = false;
+  /** Day on which expired archives were removed last. */
+  #expiredDay = -1;
 
   constructor(options: AiLedgerOptions) {
     const { folder, log, hasBudget } = options;
@@ -128,14 +132,24 @@ export class AiLedger {
 
   /** Corrects what a tenant has spent today; durable when this resolves. */
   async adjust(tenant: string, pico: bigint): Promise<void> {
-    const { accounts, seed, readTimeMs } = this.#options;
-    const day = readDay(readTimeMs());
+    const day = readDay(this.#options.readTimeMs());
+    this.#adjust(tenant, day, pico);
+    try {
+      await this.save();
+    } catch (error) {
+      // The caller is told that it has failed, and would correct twice.
+      this.#adjust(tenant, day, -pico);
+      throw error;
+    }
+  }
+
+  #adjust(tenant: string, day: number, pico: bigint): void {
+    const { accounts, seed } = this.#options;
     this.days.adjust(tenant, day, pico);
     const account = accounts.find(makeAccountTag(accountKey(tenant), seed));
     if (account !== undefined) accounts.add(account, day, pico);
     this.onAdjusted?.(day, { tenant, pico });
     this.#isChanged = true;
-    await this.save();
   }
 
   /** Sums of days from `from` to `to`. */
@@ -181,13 +195,23 @@ export class AiLedger {
     const finished = this.#files.listFinished();
     await this.#state.write({ days: this.days.list(0, today + 1), instances: this.#files.list() });
     await this.#files.remove(finished);
-    const expired = this.#archivePath(today - LEDGER_DAYS_MAX - 1);
-    await rm(expired, { force: true });
+    await this.#removeExpired(today);
+  }
+
+  // Also those of days on which the gateway did not run.
+  async #removeExpired(today: number): Promise<void> {
+    if (this.#expiredDay === today) return;
+    const oldest = writeDate(today - LEDGER_DAYS_MAX);
+    const archive = join(this.#folder, "days");
+    for (const file of await readdir(archive).catch(() => [])) {
+      const [, date] = ARCHIVE.exec(file) ?? [];
+      if (date !== undefined && date < oldest) await rm(join(archive, file), { force: true });
+    }
+    this.#expiredDay = today;
   }
 
   #archivePath(day: number): string {
-    const date = new Date(day * 86_400_000).toISOString().slice(0, 10);
-    return join(this.#folder, "days", `${date}.json`);
+    return join(this.#folder, "days", `${writeDate(day)}.json`);
   }
 
   #archive(day: number): StateFile<DaySums> {
@@ -198,4 +222,8 @@ export class AiLedger {
       (fault) => log.warn("state repaired", { fault }),
     );
   }
+}
+
+function writeDate(day: number): string {
+  return new Date(day * DAY_MS).toISOString().slice(0, 10);
 }

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import {
   appendFileSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -172,6 +173,22 @@ test("corrections count, survive, and may be negative", async (t) => {
   assert.equal(day?.sums[0]?.route, ADJUSTMENT);
 });
 
+test("a correction that cannot be stored has no effect, and can be repeated", async (t) => {
+  const folder = makeFolder(t);
+  const { ledger, accounts } = await open(folder);
+  const blocked = join(folder, "ai", "ledger.json");
+  mkdirSync(blocked, { recursive: true });
+  await assert.rejects(ledger.adjust("acme", 500n));
+  const account = accounts.find(makeAccountTag(accountKey("acme"), SEED))!;
+  assert.equal(accounts.read(account, 20_000), 0n);
+  assert.equal(ledger.days.readSpent("acme", 20_000), 0n);
+  rmSync(blocked, { recursive: true });
+  await ledger.adjust("acme", 500n);
+  assert.equal(accounts.read(account, 20_000), 500n);
+  const again = await open(folder);
+  assert.equal(again.ledger.days.readSpent("acme", 20_000), 500n);
+});
+
 test("days move to files of their own and are still found; the oldest go", async (t) => {
   const folder = makeFolder(t);
   const clock = { ms: 20_000 * DAY_MS };
@@ -194,6 +211,12 @@ test("days move to files of their own and are still found; the oldest go", async
     (await ledger.listDays(0, readDay(clock.ms))).map(({ day }) => day),
     [20_010, 20_401],
   );
+  // The gateway did not run on the days between.
+  clock.ms = (20_000 + 900) * DAY_MS;
+  const later = await open(folder, clock);
+  await later.ledger.adjust("acme", 4n);
+  const stored = readdirSync(join(folder, "ai", "days"));
+  assert.deepEqual(stored, []);
 });
 
 test("tenants and models beyond the bounds are counted together", () => {
