@@ -6,6 +6,7 @@ import { RE2JS } from "re2js";
 import { PII_KINDS } from "../../src/shared-state/index.ts";
 import type { PiiSearch } from "../../src/ai/pii/entity.ts";
 import { findEntities } from "../../src/ai/pii/find-entities.ts";
+import { maskInPieces } from "../../src/ai/pii/mask-tree.ts";
 import { MaskedText, maskText } from "../../src/ai/pii/mask-text.ts";
 import { Placeholders } from "../../src/ai/pii/placeholders.ts";
 
@@ -104,6 +105,23 @@ test("pieces of any size are masked as the whole", () => {
 function open(placeholders = new Placeholders(false), search = ALL): MaskedText {
   return new MaskedText({ search, placeholders, encode: undefined, heldMax: 256 });
 }
+
+test("a text of megabytes is masked in many turns", async () => {
+  const text = `${"some words in between ".repeat(100_000)}x@y.io`;
+  let turns = 0;
+  let isMasked = false;
+  const count = (): void => {
+    turns++;
+    if (!isMasked) setImmediate(count);
+  };
+  setImmediate(count);
+  const placeholders = new Placeholders(false);
+  const stream = new MaskedText({ search: ALL, placeholders, encode: undefined, heldMax: 256 });
+  const masked = await maskInPieces(text, stream);
+  isMasked = true;
+  assert.ok(masked.endsWith(" [EMAIL_1]"));
+  assert.ok(turns > 60, `${turns} turns`);
+});
 
 test("what looks alike is left alone", () => {
   const harmless = [

@@ -11,7 +11,7 @@ import { scanInSlices } from "../shape/scan-body.ts";
 import type { BodyMemory } from "../body-memory.ts";
 import { editBody } from "../shape/edit-body.ts";
 import { HELD_CHARACTERS_MAX, MaskedText } from "../pii/mask-text.ts";
-import { maskTree } from "../pii/mask-tree.ts";
+import { maskInPieces, maskTree } from "../pii/mask-tree.ts";
 import type { CallPii, ModelCall } from "./model-call.ts";
 
 /** Largest answer in bytes, also decoded. */
@@ -97,7 +97,7 @@ export class PlainAnswer implements ContentFilter {
     if (isRead && this.#draft.status === 200) await this.#collect(scanner);
     if (this.#isOver) return;
     if (pii !== undefined) {
-      const masked = isRead ? await maskAnswer(scanner, pii) : maskUnread(plain, coding, pii);
+      const masked = isRead ? await maskAnswer(scanner, pii) : await maskUnread(plain, coding, pii);
       if (this.#isOver) return;
       if (masked === undefined) this.#refuse("The upstream's answer cannot be read.");
       else this.#pass(masked, output);
@@ -118,7 +118,7 @@ export class PlainAnswer implements ContentFilter {
     const masked = new JsonScanner();
     const edits = await maskTree(scanner, { ...pii, restores: false });
     pii.placeholders.replaced = replaced;
-    if (masked.scan(editBody(scanner.bytes, edits))) collector.readDocument(masked);
+    if (await scanInSlices(masked, editBody(scanner.bytes, edits))) collector.readDocument(masked);
   }
 
   #pass(content: Buffer, output: ContentOutput): void {
@@ -175,8 +175,12 @@ async function maskAnswer(tree: JsonScanner, pii: CallPii): Promise<Buffer> {
 }
 
 // An answer that is no JSON: text is searched as a whole, anything else does not leave.
-function maskUnread(content: Buffer, coding: AnswerCoding, pii: CallPii): Buffer | undefined {
+async function maskUnread(
+  content: Buffer,
+  coding: AnswerCoding,
+  pii: CallPii,
+): Promise<Buffer | undefined> {
   if (coding === "unknown" || !isUtf8(content)) return undefined;
-  const text = new MaskedText({ ...pii, encode: undefined, heldMax: HELD_CHARACTERS_MAX });
-  return Buffer.from(text.push(content.toString("utf8")) + text.end());
+  const stream = new MaskedText({ ...pii, encode: undefined, heldMax: HELD_CHARACTERS_MAX });
+  return Buffer.from(await maskInPieces(content.toString("utf8"), stream));
 }

@@ -64,6 +64,16 @@ export async function maskTree(tree: JsonScanner, options: MaskTreeOptions): Pro
   return edits;
 }
 
+/** Masks a long text, without keeping other requests of the thread waiting. */
+export async function maskInPieces(text: string, stream: MaskedText): Promise<string> {
+  let masked = "";
+  for (let at = 0; at < text.length; at += PIECE_CHARACTERS) {
+    masked += stream.push(text.slice(at, at + PIECE_CHARACTERS));
+    await setImmediate();
+  }
+  return masked + stream.end();
+}
+
 /** The edits of a short document, such as an event. */
 export function maskSmallTree(tree: JsonScanner, options: MaskTreeOptions): BodyEdit[] {
   const edits: BodyEdit[] = [];
@@ -125,12 +135,9 @@ async function maskLong(
   if (isKeptText(tree, node, text)) return;
   const { search, placeholders, restores } = options;
   const encode = restores ? chooseEncoding(tree, node) : undefined;
-  const stream = new MaskedText({ search, placeholders, encode, heldMax: LONG_HELD_MAX });
-  let masked = "";
-  for (let at = 0; at < text.length; at += PIECE_CHARACTERS) {
-    masked += stream.push(text.slice(at, at + PIECE_CHARACTERS));
-    await setImmediate();
-  }
-  masked += stream.end();
+  const masked = await maskInPieces(
+    text,
+    new MaskedText({ search, placeholders, encode, heldMax: LONG_HELD_MAX }),
+  );
   if (masked !== text) edits.push(replaceString(tree, node, masked));
 }
