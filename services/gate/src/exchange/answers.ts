@@ -12,6 +12,10 @@ import type { GateExchange } from "./exchange.ts";
 
 /** Cost of an AI request in USD, on all responses of AI routes. */
 export const TOKEN_COST_FIELD = "X-Token-Cost";
+/** Probability that a request is a prompt injection, on all responses of routes with a guard. */
+export const RISK_FIELD = "X-Prompt-Risk";
+/** The risk of a request that was not judged. */
+export const NO_RISK = "0.00";
 
 /** Answers a request with an error; its access log line carries the code. */
 export function answerError(exchange: GateExchange, error: PlatformError): void {
@@ -30,10 +34,24 @@ export function answerError(exchange: GateExchange, error: PlatformError): void 
     send(exchange, { status: error.status, headers: [...Object.entries(headers), ...more], body });
     return;
   }
-  const all = { ...headers, "Content-Type": "application/json", [TOKEN_COST_FIELD]: "0" };
+  const all: Record<string, string> = {
+    ...headers,
+    "Content-Type": "application/json",
+    [TOKEN_COST_FIELD]: "0",
+  };
   if (state.ai !== null) all[TOKEN_COST_FIELD] = state.ai.costText;
+  // Refused before it was judged.
+  if (lacksRisk(exchange, more)) all[RISK_FIELD] = NO_RISK;
   const body = describeAiError(error, form, state.ids.traceId);
   send(exchange, { status: error.status, headers: [...Object.entries(all), ...more], body });
+}
+
+function lacksRisk(
+  { userData: { route } }: GateExchange,
+  fields: readonly (readonly [name: string, value: string])[],
+): boolean {
+  if (route?.spec.steps.ai?.guard === undefined) return false;
+  return !fields.some(([name]) => name === RISK_FIELD);
 }
 
 /** The form of errors of a request on an AI route; undefined on other routes. */

@@ -83,6 +83,8 @@ export const WORKER_COUNTERS = [
   /** Requests to models that the guard has blocked, and those that it has only reported. */
   "promptsBlocked",
   "promptsReported",
+  /** WebSockets, and bodies that are no requests to models, on AI routes. */
+  "modelRequestsUnread",
 ] as const;
 
 /** The name of a counter in {@link WORKER_COUNTERS}. */

@@ -136,4 +136,9 @@ export const SHOWN_COUNTERS: readonly [counter: WorkerCounter, name: string, hel
     "platform_gate_ai_reported_total",
     "Requests to models that were judged as prompt injections and forwarded.",
   ],
+  [
+    "modelRequestsUnread",
+    "platform_gate_ai_unread_total",
+    "Requests of AI routes that passed without being read or metered: WebSockets, and bodies of other kinds.",
+  ],
 ];

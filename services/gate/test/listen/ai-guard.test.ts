@@ -96,6 +96,10 @@ test("harmless prompts pass with their risk, and instructions of the application
   assert.equal(models.headers["x-prompt-risk"], "0.00");
   const unknown = await ask(gate.port, "/v1/files", { method: "POST", body: ATTACK });
   assert.equal(unknown.status, 400);
+  assert.equal(unknown.headers["x-prompt-risk"], "0.00");
+  const damaged = await ask(gate.port, "/v1/messages", { method: "POST", body: '{"model":' });
+  assert.equal(damaged.status, 400);
+  assert.equal(damaged.headers["x-prompt-risk"], "0.00", "a request that was not judged");
 });
 
 test("report, roles and exceptions", async () => {

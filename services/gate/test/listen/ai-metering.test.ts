@@ -375,6 +375,10 @@ test("bodies: coded ones are decoded, deep and large ones are refused, others pa
   const other = await post(gate, "/v1/files", "not JSON");
   assert.equal(other.status, 200);
   assert.equal(gate.received.at(-1)!.raw, "not JSON");
+  assert.equal((await ask(gate.gate.port, "/v1/models")).status, 200);
+  const upgrade = { connection: "Upgrade", upgrade: "websocket" };
+  await ask(gate.gate.port, "/v1/realtime", { headers: upgrade });
+  assert.equal(gate.gate.metrics.readCounter("modelRequestsUnread"), 2);
 });
 
 test("a prompt of 9 MB is read in slices: other requests do not wait for it", async () => {

@@ -13,6 +13,7 @@ import { type BodyEdit, editBody, requestUsage, setModel } from "../../ai/shape/
 import { describeJsonFault, JsonScanner } from "../../ai/shape/json-scan.ts";
 import { type AiRequest, AiRequestFault, readAiRequest } from "../../ai/shape/read-request.ts";
 import { scanInSlices } from "../../ai/shape/scan-body.ts";
+import { NO_RISK, RISK_FIELD } from "../../exchange/answers.ts";
 import type { CompiledRoute, GateExchange, Step } from "../../exchange/exchange.ts";
 import { readPaths } from "../../exchange/request-path.ts";
 import { decodeContent } from "../../recording/body-content.ts";
@@ -32,9 +33,6 @@ export function createAiRequestStep(spec: RouteSpec, parts: StepParts): Step | u
   const { ai } = spec.steps;
   return ai && new AiRequestStep(ai, spec.confined, parts);
 }
-
-const RISK_FIELD = "X-Prompt-Risk";
-const NO_RISK = "0.00";
 
 /** Codes of failures after which the provider has done nothing for the request. */
 const UNSERVED: ReadonlySet<string> = new Set([
@@ -66,6 +64,7 @@ class AiRequestStep implements Step {
     // Lists of models, stored answers and WebSockets pass as they are.
     if (kind === undefined || head.methodId !== Method.POST || head.upgrade) {
       this.#checkUnknown(exchange);
+      if (head.upgrade || hasBody(exchange)) this.#block.addCounter("modelRequestsUnread", 1);
       if (this.#judge !== undefined) exchange.userData.responseFields.add(RISK_FIELD, NO_RISK);
       return true;
     }
@@ -115,7 +114,8 @@ class AiRequestStep implements Step {
     const masked = pii === undefined ? [] : await maskRequest(scanner, pii);
     if (exchange.sequence !== sequence || exchange.aborted) return false;
     if (this.#spec.cache !== undefined)
-      call.prompt = rescan(kind, { request, body, tree: scanner, masked });
+      call.prompt = await rescan(kind, { request, body, tree: scanner, masked });
+    if (exchange.sequence !== sequence || exchange.aborted) return false;
     const edits = call.hidesUsage ? [...masked, requestUsage(scanner)] : masked;
     const composeBody = (model: string): Buffer =>
       editBody(body, [...edits, setModel(scanner, model)]);
@@ -184,10 +184,9 @@ class AiRequestStep implements Step {
   }
 
   // A body that the gateway cannot read may have anything in it.
-  #checkUnknown({ head }: GateExchange): void {
-    const hasBody = head.contentLength > 0 || head.fields.has(Known.TransferEncoding);
+  #checkUnknown(exchange: GateExchange): void {
     const { passesUnknown, pii, guard } = this.#spec;
-    if (!hasBody || head.upgrade || passesUnknown) return;
+    if (!hasBody(exchange) || exchange.head.upgrade || passesUnknown) return;
     if (pii === undefined && guard === undefined) return;
     const detail =
       "The gateway cannot read this request, and the route guards or redacts all of them.";
@@ -206,6 +205,10 @@ class AiRequestStep implements Step {
     dropFields(exchange, ["content-encoding", "content-md5", "content-digest", "digest"]);
     return body;
   }
+}
+
+function hasBody({ head }: GateExchange): boolean {
+  return head.contentLength > 0 || head.fields.has(Known.TransferEncoding);
 }
 
 function compileSearch({ kinds, patterns }: PiiSpec): PiiSearch {
@@ -265,13 +268,13 @@ function readWholeBody(exchange: GateExchange, { spec }: CompiledRoute): Buffer 
 }
 
 /** A request whose personal data has been replaced, as it reads now. */
-function rescan(
+async function rescan(
   kind: AiKind,
   options: { request: AiRequest; body: Buffer; tree: JsonScanner; masked: readonly BodyEdit[] },
-): NonNullable<ModelCall["prompt"]> {
+): Promise<NonNullable<ModelCall["prompt"]>> {
   const { request, body, tree, masked } = options;
   if (masked.length === 0) return { request, tree };
   const scanner = new JsonScanner();
-  scanner.scan(editBody(body, masked));
+  await scanInSlices(scanner, editBody(body, masked));
   return { request: readAiRequest(kind, scanner), tree: scanner };
 }
