@@ -175,6 +175,7 @@ export class FieldBlock {
   /** Shifts all ranges by `delta` bytes after the bytes were moved to another buffer. */
   rebase(bytes: Buffer, delta: number): void {
     this.bytes = bytes;
+    if (delta === 0) return;
     this.start += delta;
     this.end += delta;
     this.at += delta;

@@ -101,6 +101,8 @@ export class ParsedRequest {
   /** Moves all ranges by `delta`, into `bytes`, which holds the same head there. */
   protected rebase(bytes: Buffer, delta: number): void {
     this.bytes = bytes;
+    this.fields.rebase(bytes, delta);
+    if (delta === 0) return;
     this.headStart += delta;
     this.headEnd += delta;
     this.methodEnd += delta;
@@ -113,6 +115,5 @@ export class ParsedRequest {
       this.authorityStart += delta;
       this.authorityEnd += delta;
     }
-    this.fields.rebase(bytes, delta);
   }
 }

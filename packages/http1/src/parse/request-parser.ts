@@ -28,6 +28,7 @@ const TARGET_BYTES_MAX = 16_384;
 const EMPTY_LINES_MAX = 2;
 const VERSION_BYTES = 8;
 const CRLF = "\r\n";
+const SEPARATOR = ": ";
 const VERSION_TEXT = Buffer.from("HTTP/1.");
 
 /** Limits of a request parser. */
@@ -116,22 +117,32 @@ export class RequestParser extends ParsedRequest {
   }
 
   /**
-   * Adds lines, each with its CRLF, to a complete head, which is kept from now on. False if they cannot just be added: one is
-   * malformed, or has a name that the rules of heads know, or the head is too large. The view is not usable then until `reset`.
+   * Adds lines to a complete head, which is kept from now on. False if they cannot just be added: one is malformed, or has a
+   * name that the rules of heads know, or the head is too large. The view is not usable then until `reset`.
    */
-  append(lines: string): boolean {
+  append(lines: readonly (readonly [name: string, value: string])[]): boolean {
     const { held, fields } = this;
     if (held.length === 0) this.hold(this.bytes, this.headEnd);
     const from = this.headEnd - CRLF.length;
     // Bytes that have arrived with the end of the head are read elsewhere.
     held.length = from;
-    if (from + lines.length + CRLF.length > this.headBytesMax) return false;
-    held.appendText(lines);
+    let left = this.headBytesMax - this.headEnd;
+    for (const [name, value] of lines) {
+      left -= name.length + SEPARATOR.length + value.length + CRLF.length;
+      if (left < 0) return false;
+      // One by one: joining them costs more than writing them.
+      held.appendText(name);
+      held.appendText(SEPARATOR);
+      held.appendText(value);
+      held.appendText(CRLF);
+    }
     held.appendText(CRLF);
     const end = held.length;
     if (held.bytes !== this.bytes) this.rebase(held.bytes, 0);
     const before = fields.count;
     if (fields.execute(held.bytes, from, end) !== Parse.Complete || fields.at !== end) return false;
+    // A line break would be one more field.
+    if (fields.count !== before + lines.length) return false;
     this.headEnd = end;
     for (let index = before; index < fields.count; index++) {
       if (fields.knownAt(index) !== Known.Other) return false;
@@ -151,7 +162,8 @@ export class RequestParser extends ParsedRequest {
 
   private hold(source: Buffer, end: number): void {
     const { held } = this;
-    const delta = -this.headStart;
+    // Not the negation, which would be -0, and make all positions floating-point numbers.
+    const delta = 0 - this.headStart;
     held.append(source, this.headStart, end);
     this.at += delta;
     this.versionStart += delta;

@@ -153,7 +153,8 @@ export class ResponseParser {
 
   private hold(source: Buffer, end: number): void {
     const { held } = this;
-    const delta = -this.headStart;
+    // Not the negation, which would be -0, and make all positions floating-point numbers.
+    const delta = 0 - this.headStart;
     held.append(source, this.headStart, end);
     this.bytes = held.bytes;
     this.at += delta;

@@ -34,17 +34,17 @@ export function appendToHead(
   head: RequestParser,
   fields: readonly (readonly [name: string, value: string])[],
 ): void {
+  const { bytes, headStart, headEnd } = head;
+  const { count } = head.fields;
+  if (head.append(fields)) return;
+  // Only the place of the head is another one, and its end has been written over.
+  const kept: Kept = { ...keep(head), bytes, start: headStart, end: headEnd };
   let lines = "";
   for (const [name, value] of fields) lines += `${name}: ${value}\r\n`;
-  const kept = keep(head);
-  const count = head.fields.count + fields.length;
-  const { headStart, methodEnd, targetStart, targetEnd } = head;
-  // A line break would be one more field.
-  if (head.append(lines) && head.fields.count === count) return;
   readChanged(head, Buffer.from(`${copyLines(kept)}${lines}\r\n`, "latin1"), kept, {
-    count,
-    methodLength: methodEnd - headStart,
-    targetLength: targetEnd - targetStart,
+    count: count + fields.length,
+    methodLength: head.methodEnd - head.headStart,
+    targetLength: head.targetEnd - head.targetStart,
   });
 }
 
