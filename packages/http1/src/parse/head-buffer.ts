@@ -1,10 +1,16 @@
 // Buffers heads that arrive in several pieces: one growable buffer per connection.
+import { COLON, CR, LF, SP } from "./bytes.ts";
 
 const FIRST_BYTES = 1024;
 const KEPT_BYTES = 4096;
 /** Texts of up to so many bytes are written faster one by one than by a call of the buffer. */
 const SHORT_BYTES_MAX = 48;
 const NO_BYTES = Buffer.alloc(0);
+
+function writeText(bytes: Buffer, text: string, from: number): void {
+  if (text.length > SHORT_BYTES_MAX) bytes.write(text, from, "latin1");
+  else for (let at = 0; at < text.length; at++) bytes[from + at] = text.charCodeAt(at);
+}
 
 /** Doubles its size up to a maximum, so that a head that arrives byte by byte takes linear time. */
 export class HeadBuffer {
@@ -26,14 +32,27 @@ export class HeadBuffer {
     return taken;
   }
 
-  /** Appends latin1 text, for which the maximum has room. */
-  appendText(text: string): void {
-    const from = this.length;
-    this.length = from + text.length;
-    this.makeRoom(this.length);
+  /** Appends a field with its CRLF, for which the maximum has room. Texts are latin1. */
+  appendField(name: string, value: string): void {
+    const valueAt = this.length + name.length + 2;
+    const end = valueAt + value.length;
+    this.makeRoom(end + 2);
     const { bytes } = this;
-    if (text.length > SHORT_BYTES_MAX) bytes.write(text, from, "latin1");
-    else for (let at = 0; at < text.length; at++) bytes[from + at] = text.charCodeAt(at);
+    writeText(bytes, name, this.length);
+    bytes[valueAt - 2] = COLON;
+    bytes[valueAt - 1] = SP;
+    writeText(bytes, value, valueAt);
+    this.length = end;
+    this.appendEnd();
+  }
+
+  /** Appends CRLF, for which the maximum has room. */
+  appendEnd(): void {
+    const { length } = this;
+    this.makeRoom(length + 2);
+    this.bytes[length] = CR;
+    this.bytes[length + 1] = LF;
+    this.length = length + 2;
   }
 
   private makeRoom(needed: number): void {

@@ -38,6 +38,8 @@ export class GuestHost {
   #units = 0;
   /** Fuel of the current call. */
   #granted = 0;
+  /** What is left of it once the call has ended; -1 before. */
+  #left = -1;
   #phase: Phase = "idle";
   #messages: GuestMessages | undefined;
   #ownFeatures = 0;
@@ -77,6 +79,7 @@ export class GuestHost {
   }
 
   get fuelUsed(): number {
+    if (this.#left !== -1) return this.#granted - this.#left;
     return this.#granted - Math.max(this.#fuel.value - this.#units, 0);
   }
 
@@ -154,6 +157,13 @@ export class GuestHost {
     this.#units = 0;
     this.#fuel.value = Math.max(left, -1);
     if (left < 0) throw new GuestError("fuel-limit", "The guest used all of its fuel.");
+  }
+
+  /** The current call has ended: what is left needs not be given back to the guest. Throws if it has used more than its fuel. */
+  endCall(): void {
+    const left = this.#fuel.value - this.#units;
+    if (left < 0) throw new GuestError("fuel-limit", "The guest used all of its fuel.");
+    this.#left = left;
   }
 
   /** The functions by their names in the ABI. */
@@ -244,7 +254,7 @@ export class GuestHost {
       ) => {
         this.charge(FIELD_UNITS);
         this.charge(CALL_UNITS + (nameLength >>> 0) / 16);
-        const name = this.#memory.readName(nameAt, nameLength);
+        const name = this.#memory.readText(nameAt, nameLength);
         if (name === "") throw trap("The guest passed an empty field name.");
         const values = this.#openFields(kind)?.listValues(name) ?? [];
         for (const { length } of values) this.charge(length / 16);
@@ -393,7 +403,7 @@ export class GuestHost {
 
   #readName(at: number, length: number): string {
     this.charge(CALL_UNITS + (length >>> 0) / 16);
-    const name = this.#memory.readName(at, length);
+    const name = this.#memory.readText(at, length);
     checkFieldName(name);
     return name;
   }
@@ -410,6 +420,7 @@ export class GuestHost {
 
   #refuel(factor = 1): void {
     this.#units = 0;
+    this.#left = -1;
     this.#granted = Math.min(this.#environment.fuelPerCall * factor, FUEL_MAX);
     this.#fuel.value = this.#granted;
   }

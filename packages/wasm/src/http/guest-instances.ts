@@ -41,6 +41,8 @@ export class GuestMemoryBudget {
   readonly #pools = new Set<GuestInstances>();
   #bytes = 0;
   #isServing = false;
+  /** Requests that wait in all pools. */
+  waiting = 0;
 
   constructor(bytesMax: number) {
     this.bytesMax = bytesMax;
@@ -66,7 +68,7 @@ export class GuestMemoryBudget {
 
   /** An instance has become idle, or was dropped: a request that waits in another pool may get a new one instead. */
   serveWaiting(): void {
-    if (this.#isServing) return;
+    if (this.waiting === 0 || this.#isServing) return;
     this.#isServing = true;
     for (const pool of this.#pools) pool.serveWaiting();
     this.#isServing = false;
@@ -161,9 +163,9 @@ export class GuestInstances {
       this.serveWaiting();
     } else {
       this.#account(guest);
-      const [waiter] = this.#waiting;
-      if (waiter !== undefined) {
-        this.#serve(waiter, guest);
+      if (this.#waiting.size > 0) {
+        const [waiter] = this.#waiting;
+        this.#serve(waiter!, guest);
         return;
       }
       this.#idle.push(guest);
@@ -235,6 +237,7 @@ export class GuestInstances {
     }, this.#options.waitMs ?? WAIT_MS);
     const waiter: Waiter = { resolve, reject, timer };
     this.#waiting.add(waiter);
+    this.#options.budget.waiting++;
     return promise;
   }
 
@@ -246,21 +249,25 @@ export class GuestInstances {
       this.#serve(waiter, this.#create());
     } catch (error) {
       for (const other of this.#waiting) {
-        this.#waiting.delete(other);
+        this.#leave(other);
         clearTimeout(other.timer);
         other.reject(error as GuestError);
       }
     }
   }
 
+  #leave(waiter: Waiter): void {
+    if (this.#waiting.delete(waiter)) this.#options.budget.waiting--;
+  }
+
   #serve(waiter: Waiter, guest: HttpGuest): void {
-    this.#waiting.delete(waiter);
+    this.#leave(waiter);
     clearTimeout(waiter.timer);
     waiter.resolve(guest);
   }
 
   #refuse(waiter: Waiter, code: "overloaded" | "closed", message: string): void {
-    this.#waiting.delete(waiter);
+    this.#leave(waiter);
     clearTimeout(waiter.timer);
     waiter.reject(new GuestError(code, message));
   }

@@ -1,9 +1,9 @@
 // Reads and writes the linear memory of an instance.
 import { GuestError } from "../errors.ts";
 
-/** Names of up to so many bytes are kept; that many of them. */
-const NAME_BYTES_MAX = 40;
-const NAMES_MAX = 500;
+/** Texts of up to so many bytes are kept; that many of them. */
+const KEPT_BYTES_MAX = 40;
+const KEPT_MAX = 500;
 /** Texts of up to so many bytes are written faster one by one than by a call of the buffer. */
 const SHORT_BYTES_MAX = 48;
 const TWO_TO_32 = 4_294_967_296;
@@ -12,8 +12,8 @@ const TWO_TO_32 = 4_294_967_296;
 export class GuestMemory {
   readonly #memory: WebAssembly.Memory;
   #bytes: Buffer;
-  /** Names that were read, by their length and their first and last byte: guests use few names, again and again. */
-  readonly #names = new Map<number, string>();
+  /** Texts that were read, by their length and their first and last byte: guests use the same ones again and again. */
+  readonly #kept = new Map<number, string>();
 
   constructor(memory: WebAssembly.Memory) {
     this.#memory = memory;
@@ -36,31 +36,22 @@ export class GuestMemory {
   /** A range as latin1. Traps outside of the memory. */
   readText(at: number, length: number): string {
     const start = at >>> 0;
-    const end = start + (length >>> 0);
-    const bytes = this.#current;
-    if (end > bytes.length) throw outside();
-    return bytes.toString("latin1", start, end);
-  }
-
-  /** Like {@link readText}, for names. */
-  readName(at: number, length: number): string {
-    const start = at >>> 0;
     const size = length >>> 0;
-    if (size === 0 || size > NAME_BYTES_MAX) return this.readText(start, size);
     const end = start + size;
     const bytes = this.#current;
     if (end > bytes.length) throw outside();
+    if (size === 0 || size > KEPT_BYTES_MAX) return bytes.toString("latin1", start, end);
     const key = (size << 16) | (bytes[start]! << 8) | bytes[end - 1]!;
-    const known = this.#names.get(key);
+    const known = this.#kept.get(key);
     if (known !== undefined) {
       let same = 0;
       while (same < size && known.charCodeAt(same) === bytes[start + same]) same++;
       if (same === size) return known;
     }
-    const name = bytes.toString("latin1", start, end);
-    if (this.#names.size >= NAMES_MAX) this.#names.clear();
-    this.#names.set(key, name);
-    return name;
+    const text = bytes.toString("latin1", start, end);
+    if (this.#kept.size >= KEPT_MAX) this.#kept.clear();
+    this.#kept.set(key, text);
+    return text;
   }
 
   /**

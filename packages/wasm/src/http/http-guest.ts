@@ -133,7 +133,7 @@ export class HttpGuest {
 
   #finish<Returned, Result>(returned: Returned, read: (returned: Returned) => Result): Result {
     try {
-      this.#host.settleFuel();
+      this.#host.endCall();
       this.#host.flushPrinted();
       return read(returned);
     } catch (error) {

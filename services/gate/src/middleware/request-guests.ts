@@ -21,7 +21,7 @@ import { outcomeOf } from "./guest-counts.ts";
 import { type GuestFault, describeFault, refuseBody, refuseCall } from "./guest-fault.ts";
 import type { GuestBinding, GuestRegistry, GuestRuntime } from "./guest-registry.ts";
 import { HeldResponse, ReplacedContent } from "./held-response.ts";
-import { RequestMessages } from "./request-messages.ts";
+import { type RequestBody, RequestMessages } from "./request-messages.ts";
 import type { ChosenGuests, RouteGuests } from "./route-guests.ts";
 
 /** Parts of a worker that its guests use. */
@@ -54,7 +54,7 @@ const EVENT_STREAM = /^text\/event-stream\b/i;
  *
  * An instance belongs to the request until its last call has ended. A failure is answered with 502, never passed by.
  */
-export class RequestGuests implements ExchangeGuests {
+export class RequestGuests implements ExchangeGuests, RequestBody {
   readonly #exchange: GateExchange;
   readonly #sequence: number;
   readonly #route: CompiledRoute;
@@ -85,9 +85,7 @@ export class RequestGuests implements ExchangeGuests {
     this.#route = route;
     this.#parts = parts;
     this.#chosen = guests.choose(exchange);
-    this.#messages = new RequestMessages(exchange, route, guests.fields, (bytesMin) =>
-      this.#readPart(bytesMin),
-    );
+    this.#messages = new RequestMessages(exchange, route, guests.fields, this);
   }
 
   get names(): string {
@@ -309,7 +307,7 @@ export class RequestGuests implements ExchangeGuests {
       return false;
     };
     // The rest is of no use, but the client sends it.
-    const rest = attempt(() => this.#readPart(Number.MAX_SAFE_INTEGER));
+    const rest = attempt(() => this.readPart(Number.MAX_SAFE_INTEGER));
     if ("error" in rest) return refuse(rest.error);
     return rest.value instanceof Promise ? rest.value.then(replace, refuse) : replace();
   }
@@ -516,7 +514,7 @@ export class RequestGuests implements ExchangeGuests {
     this.#bodyBytes += bytes;
   }
 
-  #readPart(bytesMin: number): BodyPart | Promise<BodyPart> {
+  readPart(bytesMin: number): BodyPart | Promise<BodyPart> {
     const exchange = this.#exchange;
     const { head, collected } = exchange;
     if (collected !== null) return { bytes: collected, isLast: true };

@@ -14,6 +14,12 @@ const LENGTH_FIELD = "content-length";
 
 const scan = new PathScan();
 
+/** The body of one request. */
+export interface RequestBody {
+  /** The next part, of at least so many bytes if there are as many. */
+  readPart: (bytesMin: number) => BodyPart | Promise<BodyPart>;
+}
+
 /** Messages of one exchange. Fields are read when a guest first asks for them. */
 export class RequestMessages implements GuestMessages {
   readonly requestBodyBytesMax: number;
@@ -21,7 +27,7 @@ export class RequestMessages implements GuestMessages {
   status = 200;
   readonly #exchange: GateExchange;
   readonly #fields: RequestFields;
-  readonly #readBody: (bytesMin: number) => BodyPart | Promise<BodyPart>;
+  readonly #body: RequestBody;
   #method: string | undefined;
   #uri: string | undefined;
   #opened: ReturnType<RequestFields["open"]> | undefined;
@@ -32,11 +38,11 @@ export class RequestMessages implements GuestMessages {
     exchange: GateExchange,
     { spec }: Pick<CompiledRoute, "spec">,
     fields: RequestFields,
-    readBody: (bytesMin: number) => BodyPart | Promise<BodyPart>,
+    body: RequestBody,
   ) {
     this.#exchange = exchange;
     this.#fields = fields;
-    this.#readBody = readBody;
+    this.#body = body;
     this.requestBodyBytesMax = spec.bodyBytesMax;
   }
 
@@ -76,7 +82,7 @@ export class RequestMessages implements GuestMessages {
   }
 
   readRequestBody(bytesMin: number): BodyPart | Promise<BodyPart> {
-    return this.#readBody(bytesMin);
+    return this.#body.readPart(bytesMin);
   }
 
   readResponseBody(): Uint8Array {
