@@ -65,6 +65,21 @@ export const CONCEPT_RULES: readonly GuardRule[] = [
   rule("Xq", `X${gap(5)}${SECRETS}${gap(6)}q`, 0.8),
 ];
 
+/** A URL of another machine than this one. */
+const ELSEWHERE = "https?://(?:[^l1\\s\\[]|l[^o]|lo[^c]|1[^2]|12[^7])";
+const SEND =
+  "\\b(?:send|sends|sending|post|upload|curl|wget|transmit|exfiltrate|forward|leak|pipe|email|mail|submit|push)\\b";
+
+/** A file with secrets that is sent elsewhere; manuals name the file and a URL, too. */
+function sendRules(name: string): GuardRule[] {
+  const file = name === ".env" ? "\\.env\\b" : "secrets\\.ya?ml";
+  return [
+    textRule(name, `${SEND}(?s:.{0,60})${file}(?s:.{0,80})${ELSEWHERE}`, 0.8),
+    textRule(name, `${file}(?s:.{0,60})${SEND}(?s:.{0,60})${ELSEWHERE}`, 0.8),
+    textRule(name, `${file}(?s:.{0,60})\\bcontents?\\b(?s:.{0,20}) to ${ELSEWHERE}`, 0.8),
+  ];
+}
+
 /** Rules over normalized texts. */
 export const MARKUP_RULES: readonly GuardRule[] = [
   textRule("<|im_start|>", "<\\|im_start\\|>\\s*system", 0.85),
@@ -82,10 +97,9 @@ export const MARKUP_RULES: readonly GuardRule[] = [
   textRule("[system", "(?m)^\\[system (?:message|prompt|update)\\]", 0.8),
   textRule("safety", '\\bsafety(?:[_ -]filters?)?\\s*[=:"]+\\s*(?:off|false|none|disabled)', 0.6),
   textRule("](http", "!\\[[^\\]]{0,80}\\]\\(https?://[^)\\s]{1,200}\\?[^)\\s]{0,200}\\)", 0.6),
-  textRule("id_rsa", "(?:id_rsa|/etc/passwd|\\.env\\b|secrets\\.ya?ml)(?s:.{0,80})https?://", 0.8),
-  textRule("/etc/passwd", "/etc/passwd(?s:.{0,80})https?://", 0.8),
-  textRule(".env", "\\.env\\b(?s:.{0,80})https?://", 0.8),
-  textRule("secrets.yml", "secrets\\.ya?ml(?s:.{0,80})https?://", 0.8),
+  textRule("id_rsa", `id_rsa(?s:.{0,80})${ELSEWHERE}`, 0.8),
+  textRule("/etc/passwd", `/etc/passwd(?s:.{0,80})${ELSEWHERE}`, 0.8),
+  ...[".env", "secrets.y"].flatMap((name) => sendRules(name)),
   textRule("restrictions", 'restrictions"?\\s*[=:]\\s*(?:\\[\\]|none|"none")', 0.6),
   textRule("refusals", "refusals\\s*=\\s*(?:disabled|off|none)", 0.6),
   textRule(

@@ -150,7 +150,7 @@ export const ADDRESS_RULES: readonly GuardRule[] = [
     0.65,
     "to the (?:assistant|agent|model|bot)s?:",
   ),
-  textRule("<!--", `<!--(?s:.{0,400})\\b(?:${MACHINE}|${SOMEBODY})\\b`, 0.6),
+  textRule("<!--", `<!--(?:[^-]|-[^-]|--[^>]){0,400}\\b(?:${MACHINE}|${SOMEBODY})\\b`, 0.6),
   textRule(
     " by ",
     `\\bif this (?:page|document|text|email|mail|file|message|content|ticket|issue)? ?(?:is|was) (?:being )?(?:read|processed|summari[sz]ed|handled|parsed|analy[sz]ed) by (?:an? |any |some )?(?:${MACHINE}|${SOMEBODY}|automated systems?)\\b`,
