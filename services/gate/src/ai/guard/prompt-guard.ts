@@ -5,19 +5,28 @@ import { encodeConcepts } from "./concepts.ts";
 import type { GuardRule } from "./guard-rule.ts";
 import { CONCEPT_RULES, MARKUP_RULES } from "./guard-rules.ts";
 import { ADDRESS_RULES, ORDER_RULES, READER_WORDS } from "./indirect-rules.ts";
+import { SESSION_ORDER_RULES, SESSION_RULES, SESSION_WORDS } from "./session-rules.ts";
 import { normalizeText } from "./normalize-text.ts";
 
 /** Longer texts are judged in pieces, which overlap. */
 const PIECE_CHARACTERS = 6_144;
 const OVERLAP_CHARACTERS = 1_024;
 const ORDER_WEIGHT_MAX = 0.7;
+/** Characters between a reference to the session and what it orders. */
+const ORDER_DISTANCE = 300;
 
 /**
  * Probability from 0 to 1 that a text is an attack, by all rules together: 1 − ∏(1 − weight). Of the rules about whom a text
- * addresses only the strongest counts; those about what it orders count if it addresses a model, up to a limit.
+ * addresses only the strongest counts; those about what it orders count if it addresses a model, up to a limit. Data is also
+ * judged by whether it speaks of the session that reads it.
  */
-export function scoreText(text: string): number {
+export function scoreText(text: string, isData = false): number {
   const normalized = normalizeText(text);
+  const spoken = scoreNormalized(normalized);
+  return isData ? Math.max(spoken, scoreSession(normalized)) : spoken;
+}
+
+function scoreNormalized(normalized: string): number {
   const code = encodeConcepts(normalized);
   const direct = leave(CONCEPT_RULES, code) * leave(MARKUP_RULES, normalized);
   const address = READER_WORDS.test(normalized) ? findStrongest(ADDRESS_RULES, normalized) : 0;
@@ -25,11 +34,31 @@ export function scoreText(text: string): number {
   return 1 - direct * (1 - address) * (1 - order);
 }
 
+/**
+ * Probability that data is meant for the session that reads it: it speaks of it, and orders something close to that. Long
+ * documents have both somewhere.
+ */
+function scoreSession(normalized: string): number {
+  if (!SESSION_WORDS.test(normalized)) return 0;
+  let highest = 0;
+  for (const rule of SESSION_RULES) {
+    const at = findRule(rule, normalized);
+    if (at === -1) continue;
+    const near = normalized.slice(Math.max(0, at - ORDER_DISTANCE), at + ORDER_DISTANCE);
+    const innocence = leave(SESSION_ORDER_RULES, near) * leave(ORDER_RULES, near);
+    const order = Math.min(1 - innocence, ORDER_WEIGHT_MAX);
+    highest = Math.max(highest, 1 - (1 - rule.weight) * (1 - order));
+  }
+  return highest;
+}
+
 /** Compiles all rules, so that no prompt waits for that. */
 export function compileRules(): void {
-  for (const rules of [CONCEPT_RULES, MARKUP_RULES, ADDRESS_RULES, ORDER_RULES]) {
-    for (const rule of rules) void rule.pattern;
-  }
+  const all = [
+    ...[CONCEPT_RULES, MARKUP_RULES, ADDRESS_RULES, ORDER_RULES],
+    ...[SESSION_RULES, SESSION_ORDER_RULES],
+  ];
+  for (const rules of all) for (const rule of rules) void rule.pattern;
 }
 
 // The probability that is left for a harmless text.
@@ -46,6 +75,14 @@ function findStrongest(rules: readonly GuardRule[], text: string): number {
   return strongest;
 }
 
+/** Place at which a rule matches; -1 if it does not. */
+function findRule(rule: GuardRule, text: string): number {
+  for (const part of rule.needs) if (!text.includes(part)) return -1;
+  if (rule.near?.test(text) === false) return -1;
+  const matcher = rule.pattern.matcher(text);
+  return matcher.find() ? matcher.start() : -1;
+}
+
 function matches(rule: GuardRule, text: string): boolean {
   for (const part of rule.needs) if (!text.includes(part)) return false;
   return rule.near?.test(text) !== false && rule.pattern.matcher(text).find();
@@ -60,13 +97,16 @@ export class PromptGuard {
     this.#rememberedMax = rememberedMax;
   }
 
-  /** The score of a text; long ones are judged in pieces, between which other work goes on. */
-  judge(text: string): number | Promise<number> {
-    const digest = createHash("sha256").update(text).digest("base64");
+  /**
+   * The score of a text; long ones are judged in pieces, between which other work goes on. `isData`: it is the result of a
+   * tool, which has no reason to order anything.
+   */
+  judge(text: string, isData = false): number | Promise<number> {
+    const digest = `${createHash("sha256").update(text).digest("base64")} ${isData}`;
     const known = this.#scores.get(digest);
     if (known !== undefined) return known;
-    if (text.length <= PIECE_CHARACTERS) return this.#remember(digest, scoreText(text));
-    return judgeLong(text).then((score) => this.#remember(digest, score));
+    if (text.length <= PIECE_CHARACTERS) return this.#remember(digest, scoreText(text, isData));
+    return judgeLong(text, isData).then((score) => this.#remember(digest, score));
   }
 
   #remember(digest: string, score: number): number {
@@ -79,10 +119,10 @@ export class PromptGuard {
   }
 }
 
-async function judgeLong(text: string): Promise<number> {
+async function judgeLong(text: string, isData: boolean): Promise<number> {
   let score = 0;
   for (let at = 0; at < text.length; at += PIECE_CHARACTERS - OVERLAP_CHARACTERS) {
-    score = Math.max(score, scoreText(text.slice(at, at + PIECE_CHARACTERS)));
+    score = Math.max(score, scoreText(text.slice(at, at + PIECE_CHARACTERS), isData));
     await setImmediate();
   }
   return score;

@@ -51,20 +51,21 @@ export class PromptJudge {
   async judge(request: AiRequest, tree: JsonScanner): Promise<number> {
     const texts = this.#listTexts(request, tree);
     let highest = 0;
-    for (const text of texts) {
-      const score = this.#parts.ai.guard.judge(text);
+    for (const { text, role } of texts) {
+      const score = this.#parts.ai.guard.judge(text, role === "tool");
       highest = Math.max(highest, typeof score === "number" ? score : await score);
     }
     const { url } = this.spec;
     if (url === undefined || texts.length === 0 || highest >= this.spec.threshold) return highest;
-    return Math.max(highest, await this.#ask(url, texts.join("\n\n")));
+    const whole = texts.map(({ text }) => text).join("\n\n");
+    return Math.max(highest, await this.#ask(url, whole));
   }
 
-  #listTexts({ texts }: AiRequest, tree: JsonScanner): string[] {
+  #listTexts({ texts }: AiRequest, tree: JsonScanner): { text: string; role: TextRole }[] {
     return texts
       .filter(({ role }) => this.#roles.has(role))
-      .map(({ node }) => tree.text(node))
-      .filter((text) => !this.#allowed.some((pattern) => pattern.matcher(text).find()));
+      .map(({ node, role }) => ({ text: tree.text(node), role }))
+      .filter(({ text }) => !this.#allowed.some((pattern) => pattern.matcher(text).find()));
   }
 
   async #ask(url: string, text: string): Promise<number> {
