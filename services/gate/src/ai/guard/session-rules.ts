@@ -57,12 +57,13 @@ export const SESSION_RULES: readonly GuardRule[] = [
     "you",
     `\\b(?:in|to|into|of|from) (?:all |every |each |any |whatever )?(?:of )?(?:your (?:next |final )?${OUTPUT}|what(?:ever)? you (?:produce|write|generate|output|return))\\b`,
     0.55,
+    "(?:in|to|into|of|from) (?:[a-z]+ ){0,2}(?:your |what(?:ever)? you )",
   ),
   textRule(
     "",
     `\\b(?:whoever|anyone|anything|whatever|software|tooling|(?:a|any|the) (?:machine|program|tool|system|bot|script)s?) (?:that |who |which )?(?:is |are |has been |have been |was )?(?:asked to |told to |tasked with |made to )?${WORK}[a-z]*\\b`,
     0.6,
-    "whoever|anyone|anything|whatever|software|tooling|machine|program|tool|system|bot|script",
+    `(?:whoever|anyone|anything|whatever|software|tooling|machine|program|tool|system|bot|script)s? (?:[a-z]+ ){0,5}${WORK}`,
   ),
   textRule(
     "when ",
