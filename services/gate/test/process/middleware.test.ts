@@ -134,6 +134,26 @@ for (const runtime of runtimesOfRules) {
     await removeGuest(url);
   });
 
+  test(`${runtime.name}: with --ephemeral modules run and leave nothing on disk`, async (context) => {
+    const target = await startUpstream(context);
+    const folder = makeFolder(context);
+    const routes = [{ prefix: "/a", target, middleware: "guest" }];
+    const options = { runtime, folder, args: ["--ephemeral"] };
+    const gate = await startGate(context, { ...options, config: { workers: 1, routes } });
+    assert.equal((await post(gate.url, answering("1"))).status, 200);
+    assert.equal((await ask(`${gate.url}/a`)).text, "1");
+    assert.deepEqual(
+      readdirSync(folder, { recursive: true }).filter((path) =>
+        /middleware|wasm/.test(String(path)),
+      ),
+      [],
+    );
+    gate.signal("SIGTERM");
+    await gate.ended;
+    const again = await startGate(context, options);
+    assert.equal((await ask(`${again.url}/a`)).status, 502);
+  });
+
   test(`${runtime.name}: bad modules and bad requests are refused, and change nothing`, async (context) => {
     const gate = await startGate(context, { runtime, config: { workers: 1 } });
     const { url } = gate;
