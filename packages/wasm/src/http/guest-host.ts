@@ -38,7 +38,7 @@ export class GuestHost {
   #units = 0;
   /** Fuel of the current call. */
   #granted = 0;
-  /** What is left of it once the call has ended; -1 before. */
+  /** Fuel that is left once the call has ended; -1 before. */
   #left = -1;
   #phase: Phase = "idle";
   #messages: GuestMessages | undefined;

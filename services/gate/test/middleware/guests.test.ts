@@ -499,7 +499,8 @@ test("a mirror gets the request that the guest has made", async (context) => {
     let body = "";
     message.setEncoding("utf8").on("data", (text: string) => (body += text));
     message.on("end", () => {
-      mirrored.push(`${message.method} ${message.url} ${message.headers["x-guest"]} ${body}`);
+      const { method, url, headers } = message;
+      mirrored.push(`${method} ${url} ${String(headers["x-guest"])} ${body}`);
       response.end();
     });
   });

@@ -65,8 +65,13 @@ test("reports show no controls of a recording, and how much they leave out", asy
   const [tested, replayed] = await Promise.all([
     run("policy", "test", path("rules.policy"), "--log", path("recording.jsonl"), "--show", "1"),
     run(
-      ...["replay", "--log", path("recording.jsonl"), "--middleware", path("guest.wasm")],
-      ...["--show", "1"],
+      "replay",
+      "--log",
+      path("recording.jsonl"),
+      "--middleware",
+      path("guest.wasm"),
+      "--show",
+      "1",
     ),
   ]);
   for (const { stdout } of [tested, replayed]) {

@@ -54,11 +54,9 @@ function scoreSession(normalized: string): number {
 
 /** Compiles all rules, so that no prompt waits for that. */
 export function compileRules(): void {
-  const all = [
-    ...[CONCEPT_RULES, MARKUP_RULES, ADDRESS_RULES, ORDER_RULES],
-    ...[SESSION_RULES, SESSION_ORDER_RULES],
-  ];
-  for (const rules of all) for (const rule of rules) void rule.pattern;
+  const spoken = [CONCEPT_RULES, MARKUP_RULES, ADDRESS_RULES, ORDER_RULES];
+  for (const rules of [...spoken, SESSION_RULES, SESSION_ORDER_RULES])
+    for (const rule of rules) void rule.pattern;
 }
 
 // The probability that is left for a harmless text.
