@@ -6,13 +6,17 @@ import { editBody, requestUsage } from "../../src/ai/shape/edit-body.ts";
 import { JsonScanner } from "../../src/ai/shape/json-scan.ts";
 import { type AiRequest, AiRequestFault, readAiRequest } from "../../src/ai/shape/read-request.ts";
 
-function read(path: string, body: unknown): AiRequest & { list: [string, string][] } {
+function read(
+  path: string,
+  body: unknown,
+): AiRequest & { list: [role: string, text: string][]; data: string[] } {
   const scanner = new JsonScanner();
   const text = typeof body === "string" ? body : JSON.stringify(body);
   assert.ok(scanner.scan(Buffer.from(text)), text);
   const request = readAiRequest(findAiKind(path)!, scanner);
   const list = request.texts.map(({ role, node }): [string, string] => [role, scanner.text(node)]);
-  return { ...request, list };
+  const data = request.texts.filter(({ isData }) => isData).map(({ node }) => scanner.text(node));
+  return { ...request, list, data };
 }
 
 test("kinds are told apart by the end of the path", () => {
@@ -82,7 +86,7 @@ test("chat: texts of all parts, tools and calls, images, bounds", () => {
 });
 
 test("messages: system, blocks, results of tools, documents", () => {
-  const { list, images } = read("/v1/messages", {
+  const { list, data, images } = read("/v1/messages", {
     model: "claude-x",
     max_tokens: 100,
     system: [{ type: "text", text: "sys" }],
@@ -98,6 +102,14 @@ test("messages: system, blocks, results of tools, documents", () => {
           { type: "tool_result", tool_use_id: "t", content: [{ type: "text", text: "found" }] },
           { type: "document", source: { type: "text", media_type: "text/plain", data: "doc" } },
           { type: "image", source: { type: "base64", data: "AAAA" } },
+          {
+            type: "document",
+            title: "title",
+            context: "context",
+            source: { type: "content", content: [{ type: "text", text: "block" }] },
+          },
+          { type: "document", source: { type: "content", content: "whole" } },
+          { type: "search_result", content: [{ type: "text", text: "hit" }] },
         ],
       },
     ],
@@ -108,8 +120,14 @@ test("messages: system, blocks, results of tools, documents", () => {
     ["assistant", "deep"],
     ["tool", "found"],
     ["user", "doc"],
+    ["user", "title"],
+    ["user", "context"],
+    ["user", "block"],
+    ["user", "whole"],
+    ["user", "hit"],
   ]);
-  assert.equal(images, 2);
+  assert.deepEqual(data, ["found", "doc", "title", "context", "block", "whole", "hit"]);
+  assert.equal(images, 4);
 });
 
 test("responses, completions and embeddings", () => {

@@ -94,6 +94,15 @@ test("results of tools are judged as data, which orders nothing of its reader", 
   assert.equal(result.status, 400);
   assert.equal(provider.received.length, 0);
   assert.equal((await chat(gate, [["user", order]])).status, 200, "a user may order that");
+  for (const source of [
+    { type: "text", media_type: "text/plain", data: order },
+    { type: "content", content: [{ type: "text", text: order }] },
+  ]) {
+    const content = [{ type: "document", source }];
+    const body = JSON.stringify({ model: "m", messages: [{ role: "user", content }] });
+    const document = await ask(gate.port, "/v1/messages", { method: "POST", body });
+    assert.equal(document.status, 400, source.type);
+  }
 });
 
 test("harmless prompts pass with their risk, and instructions of the application are not judged", async () => {

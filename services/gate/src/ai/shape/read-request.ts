@@ -8,6 +8,8 @@ interface RequestText {
   readonly role: TextRole;
   /** Node of the string. */
   readonly node: number;
+  /** A document or the result of a tool: nobody who takes part in the conversation has said it. */
+  readonly isData: boolean;
 }
 
 /** A request to a model. */
@@ -95,6 +97,7 @@ class TextReader {
   readonly texts: RequestText[] = [];
   images = 0;
   bytes = 0;
+  #isData = false;
   readonly #tree: JsonScanner;
 
   constructor(tree: JsonScanner) {
@@ -223,11 +226,11 @@ class TextReader {
     const kind = type === -1 || tree.kind(type) !== JsonKind.String ? "" : tree.text(type);
     if (IMAGE_TYPES.has(kind)) {
       this.images++;
-      // The contents of a document that is sent as text are text.
-      const source = tree.find(part, "source");
-      const data = tree.find(source, "data");
-      const isPlain = data !== -1 && readString(tree, source, "type") === "text";
-      if (isPlain && tree.kind(data) === JsonKind.String) this.#add(data, role);
+      if (kind === "document") this.#inData(() => this.#readDocument(part, role, name));
+      return;
+    }
+    if (kind === "search_result") {
+      this.#inData(() => this.#readDocument(part, role, name));
       return;
     }
     if (kind === "tool_result") {
@@ -244,6 +247,28 @@ class TextReader {
     for (const node of known) this.#add(node, role);
   }
 
+  // A document that is sent as text, or as blocks of content, or the result of a search; a title and a context go with each.
+  #readDocument(part: number, role: TextRole, name: string): void {
+    const tree = this.#tree;
+    for (const member of ["title", "context"]) {
+      const text = tree.find(part, member);
+      if (text !== -1 && tree.kind(text) === JsonKind.String) this.#add(text, role);
+    }
+    const source = tree.find(part, "source");
+    const data = tree.find(source, "data");
+    const isPlain = data !== -1 && readString(tree, source, "type") === "text";
+    if (isPlain && tree.kind(data) === JsonKind.String) this.#add(data, role);
+    this.#readContent(tree.find(source, "content"), role, name);
+    this.#readContent(tree.find(part, "content"), role, name);
+  }
+
+  #inData(read: () => void): void {
+    const before = this.#isData;
+    this.#isData = true;
+    read();
+    this.#isData = before;
+  }
+
   // Every string below a node.
   #readAll(node: number, role: TextRole): void {
     if (node === -1) return;
@@ -253,7 +278,7 @@ class TextReader {
   }
 
   #add(node: number, role: TextRole): void {
-    this.texts.push({ role, node });
+    this.texts.push({ role, node, isData: this.#isData || role === "tool" });
     this.addBytes(node);
   }
 }

@@ -51,8 +51,8 @@ export class PromptJudge {
   async judge(request: AiRequest, tree: JsonScanner): Promise<number> {
     const texts = this.#listTexts(request, tree);
     let highest = 0;
-    for (const { text, role } of texts) {
-      const score = this.#parts.ai.guard.judge(text, role === "tool");
+    for (const { text, isData } of texts) {
+      const score = this.#parts.ai.guard.judge(text, isData);
       highest = Math.max(highest, typeof score === "number" ? score : await score);
     }
     const { url } = this.spec;
@@ -61,10 +61,10 @@ export class PromptJudge {
     return Math.max(highest, await this.#ask(url, whole));
   }
 
-  #listTexts({ texts }: AiRequest, tree: JsonScanner): { text: string; role: TextRole }[] {
+  #listTexts({ texts }: AiRequest, tree: JsonScanner): { text: string; isData: boolean }[] {
     return texts
       .filter(({ role }) => this.#roles.has(role))
-      .map(({ node, role }) => ({ text: tree.text(node), role }))
+      .map(({ node, isData }) => ({ text: tree.text(node), isData }))
       .filter(({ text }) => !this.#allowed.some((pattern) => pattern.matcher(text).find()));
   }
 
