@@ -159,6 +159,10 @@ test("the scope has everything but the last text of the user and the form of the
     { ...CHAT, response_format: { type: "json_object" } },
   ];
   for (const body of others) assert.notEqual(ask(body)!.scope, one.scope);
+  // Results of a search are not the question, also if they come after it.
+  const hit = { type: "search_result", content: [{ type: "text", text: "found" }] };
+  const found = { role: "user", content: [{ type: "text", text: "hello" }, hit] };
+  assert.equal(ask({ ...CHAT, messages: [found] }, [], "/v1/messages")!.text, "hello");
   assert.notEqual(ask(CHAT, ["tenant b"])!.scope, one.scope);
   assert.notEqual(ask(CHAT, ["tenant a", ""])!.scope, one.scope);
 });

@@ -39,7 +39,7 @@ export function readQuestion(
   if (request.shape === "embeddings" || request.isCount) return undefined;
   if (request.images > 0 || request.choices > 1) return undefined;
   if (STATEFUL_MEMBERS.some((name) => isSet(tree, tree.find(0, name)))) return undefined;
-  const last = request.texts.findLast(({ role }) => role === "user");
+  const last = request.texts.findLast(({ role, isData }) => role === "user" && !isData);
   if (last === undefined) return undefined;
   const text = tree.text(last.node);
   if (text === "" || Buffer.byteLength(text) > QUESTION_BYTES_MAX) return undefined;
