@@ -79,8 +79,10 @@ export class RequestFields {
     if (edits === undefined) return undefined;
     const added: Field[] = [];
     for (const { name, value, replaces } of edits) {
-      if (this.#hidden.has(spell(name))) continue;
-      if (replaces && hasField(head, name)) return undefined;
+      const spelled = spell(name);
+      if (this.#hidden.has(spelled)) continue;
+      if (replaces && hasField(head, name.includes("_") ? name.toLowerCase() : spelled))
+        return undefined;
       added.push([name, value]);
     }
     return added;
@@ -124,8 +126,7 @@ function splitFields(exchange: GateExchange, hiddenNames: ReadonlySet<string>): 
   return { seen, hidden };
 }
 
-function hasField({ fields }: GateExchange["head"], name: string): boolean {
-  const key = name.toLowerCase();
+function hasField({ fields }: GateExchange["head"], key: string): boolean {
   for (let index = 0; index < fields.count; index++) if (fields.nameIs(index, key)) return true;
   return false;
 }
