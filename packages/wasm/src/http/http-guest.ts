@@ -98,13 +98,21 @@ export class HttpGuest {
   /** Calls `handle_request`. */
   handleRequest(messages: GuestMessages): GuestVerdict | Promise<GuestVerdict> {
     this.#host.beginRequest(messages);
-    return this.#call(this.#handleRequest, [], readVerdict);
+    try {
+      return this.#settle(this.#handleRequest(), readVerdict);
+    } catch (error) {
+      throw this.#fail(error);
+    }
   }
 
   /** Calls `handle_response`; also for a request whose `handle_request` this instance has not seen. */
   handleResponse(messages: GuestMessages, context: number, isError: boolean): void | Promise<void> {
     this.#host.beginResponse(messages);
-    return this.#call(this.#handleResponse, [context, isError ? 1 : 0], () => undefined);
+    try {
+      return this.#settle(this.#handleResponse(context, isError ? 1 : 0), readNothing);
+    } catch (error) {
+      throw this.#fail(error);
+    }
   }
 
   /** Ends the request: the messages are not used any more. */
@@ -112,33 +120,22 @@ export class HttpGuest {
     this.#host.end();
   }
 
-  #call<Args extends unknown[], Returned, Result>(
-    handler: Handler<Args, Returned>,
-    args: Args,
+  #settle<Returned, Result>(
+    returned: Returned | Promise<Returned>,
     read: (returned: Returned) => Result,
   ): Result | Promise<Result> {
-    try {
-      const returned = handler(...args);
-      if (!(returned instanceof Promise)) return this.#finish(returned, read);
-      return returned.then(
-        (value) => this.#finish(value, read),
-        (error: unknown) => {
-          throw this.#fail(error);
-        },
-      );
-    } catch (error) {
-      throw this.#fail(error);
-    }
+    if (!(returned instanceof Promise)) return this.#finish(returned, read);
+    return returned
+      .then((value) => this.#finish(value, read))
+      .catch((error: unknown) => {
+        throw this.#fail(error);
+      });
   }
 
   #finish<Returned, Result>(returned: Returned, read: (returned: Returned) => Result): Result {
-    try {
-      this.#host.endCall();
-      this.#host.flushPrinted();
-      return read(returned);
-    } catch (error) {
-      throw this.#fail(error);
-    }
+    this.#host.endCall();
+    this.#host.flushPrinted();
+    return read(returned);
   }
 
   #start(exports: GuestExports): void {
@@ -200,6 +197,8 @@ function chargeCalls(
     ]),
   );
 }
+
+function readNothing(): void {}
 
 const CONTINUE: GuestVerdict = { next: true, context: 0 };
 
