@@ -78,13 +78,17 @@ export class VectorQuestions {
     const { timeoutMs, onFinished } = this.#options;
     const { promise, resolve, reject } = Promise.withResolvers<VectorResponse>();
     const timer = setTimeout(() => {
+      worker.removeAllListeners();
       void this.#end();
       onFinished("killed");
       const message = `The search has taken more than ${timeoutMs / 1000} s.`;
       reject(new S3Error("QueryLimitExceeded", message));
     }, timeoutMs);
-    const fail = (error: unknown): void => {
+    const forget = (): void => {
       if (this.#worker === worker) this.#worker = undefined;
+    };
+    const fail = (error: unknown): void => {
+      forget();
       onFinished("failed");
       reject(new S3Error("InternalError", { cause: error }));
     };
@@ -96,6 +100,10 @@ export class VectorQuestions {
     worker.postMessage(question);
     return promise.finally(() => {
       clearTimeout(timer);
+      // The search has ended, and is counted once: what happens to the thread afterwards is no outcome of it.
+      worker.removeAllListeners();
+      worker.once("error", forget);
+      worker.once("exit", forget);
       worker.unref();
     });
   }
