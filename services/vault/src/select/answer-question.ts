@@ -19,6 +19,8 @@ export interface QuestionContext {
   readonly nowMs: number;
   /** Bytes of the object that have been read. */
   readonly scannedBytes: () => number;
+  /** Called before the first row, with a function that tells what has been read and returned until then. */
+  readonly onBegun: (readStats: () => SelectStats) => void;
   /** Passes records on; a promise means that the receiver is behind. */
   readonly send: (bytes: Buffer, stats: SelectStats) => Promise<void> | undefined;
 }
@@ -26,7 +28,7 @@ export interface QuestionContext {
 /** Answers a question. Throws a SelectError. */
 export async function answerQuestion(
   request: SelectRequest,
-  { source, nowMs, scannedBytes, send }: QuestionContext,
+  { source, nowMs, scannedBytes, onBegun, send }: QuestionContext,
 ): Promise<SelectStats> {
   const query = parseFor(request);
   const input = await openRows(request, query, source, (path) => stripRowName(query, path));
@@ -39,6 +41,7 @@ export async function answerQuestion(
     processedBytes: input.processedBytes,
     returnedBytes,
   });
+  onBegun(readStats);
   const flush = (): Promise<void> | undefined => {
     const bytes = writer.take();
     returnedBytes += bytes.length;

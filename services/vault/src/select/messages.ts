@@ -40,7 +40,12 @@ export type ThreadResponse =
       readonly end: number;
     }
   /** Bytes that were used up. */
-  | { readonly type: "taken"; readonly range: number; readonly bytes: number }
+  | {
+      readonly type: "taken";
+      readonly range: number;
+      readonly bytes: number;
+      readonly stats: SelectStats;
+    }
   /** Ends the reading of the range. */
   | { readonly type: "close" }
   /** With `isWaiting`, the thread waits until the results have been sent. */
@@ -56,4 +61,5 @@ export type ThreadResponse =
       readonly code: SelectErrorCode | "InternalError";
       readonly message: string;
       readonly place: Place | undefined;
+      readonly stats: SelectStats;
     };

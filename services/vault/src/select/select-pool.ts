@@ -259,6 +259,7 @@ class RunningQuestion implements Answer {
         this.#openRange(response);
         return;
       case "taken":
+        this.stats = response.stats;
         if (response.range !== this.#range) return;
         this.#feed?.onTaken(response.bytes);
         if (this.#feed?.isAwaited === true) this.#stopClock();
@@ -282,6 +283,7 @@ class RunningQuestion implements Answer {
         this.#finish("answered", this.#worker);
         return;
       case "failed":
+        this.stats = response.stats;
         this.#failure = toError(response);
         this.#finish(response.code === "InternalError" ? "failed" : "refused", this.#worker);
         return;

@@ -5,6 +5,7 @@ import { SelectError } from "./language/fault.ts";
 import {
   RESULT_BYTES_MAX,
   RESUME_BYTES,
+  type SelectStats,
   type ThreadRequest,
   type ThreadResponse,
 } from "./messages.ts";
@@ -20,6 +21,8 @@ let resume: (() => void) | undefined;
 /** Bytes of results that have not been sent. */
 let unsentBytes = 0;
 let scannedBytes = 0;
+/** What was read and returned so far. */
+let readStats: () => SelectStats;
 
 function post(response: ThreadResponse, transfer: ArrayBuffer[] = []): void {
   port.postMessage(response, transfer);
@@ -41,7 +44,7 @@ async function* read(start: number, end: number): AsyncGenerator<Buffer, void, u
       if (bytes === undefined) return;
       scannedBytes += bytes.length;
       yield Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-      post({ type: "taken", range, bytes: bytes.length });
+      post({ type: "taken", range, bytes: bytes.length, stats: readStats() });
     }
   } finally {
     post({ type: "close" });
@@ -55,12 +58,16 @@ async function answer({
 }: Extract<ThreadRequest, { type: "ask" }>): Promise<void> {
   unsentBytes = 0;
   scannedBytes = 0;
+  readStats = () => ({ scannedBytes, processedBytes: 0, returnedBytes: 0 });
   const source: ObjectSource = { sizeBytes, read };
   try {
     const stats = await answerQuestion(request, {
       source,
       nowMs,
       scannedBytes: () => scannedBytes,
+      onBegun: (read) => {
+        readStats = read;
+      },
       send: (records, current) => {
         // Own memory, so that it can be transferred.
         const bytes = new Uint8Array(records);
@@ -75,11 +82,13 @@ async function answer({
     });
     post({ type: "done", stats });
   } catch (error) {
-    post(describeFailure(error));
+    post({ ...describeFailure(error), stats: readStats() });
   }
 }
 
-function describeFailure(error: unknown): Extract<ThreadResponse, { type: "failed" }> {
+function describeFailure(
+  error: unknown,
+): Omit<Extract<ThreadResponse, { type: "failed" }>, "stats"> {
   if (error instanceof SelectError) {
     const { code, message, place } = error;
     return { type: "failed", code, message, place };

@@ -91,6 +91,7 @@ export async function askWithStats(
       },
       nowMs: asked.nowMs ?? 0,
       scannedBytes: () => scannedBytes,
+      onBegun: () => undefined,
       send: (records) => {
         sent.push(records);
         return undefined;

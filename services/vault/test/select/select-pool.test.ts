@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { waitFor } from "@platform/testing/wait";
 import type { S3Error } from "../../src/model/s3-error.ts";
+import type { SelectStats } from "../../src/select/messages.ts";
 import type { SelectRequest } from "../../src/select/request.ts";
 import {
   type Answer,
@@ -152,6 +153,21 @@ test("a question that works for too long is ended, and others go on", async (t) 
   release();
   assert.equal(await readAll(await other), "1\n2\n");
   assert.deepEqual(outcomes, ["killed", "answered"]);
+});
+
+test("what was read counts while a question goes on, and if it is refused", async (t) => {
+  const finished: SelectStats[] = [];
+  const { ask } = createRig(t, { onFinished: (_outcome, stats) => finished.push(stats) });
+  const gate = Promise.withResolvers<void>();
+  const pieces = ["n\n1\n2\n", "3\nx\n"];
+  const answer = await ask("SELECT SUM(CAST(n AS INT)) FROM S3Object", {
+    source: createSource(pieces, gate.promise),
+  });
+  await waitFor(() => answer.stats.processedBytes === 6);
+  assert.deepEqual(answer.stats, { scannedBytes: 6, processedBytes: 6, returnedBytes: 0 });
+  gate.resolve();
+  await assert.rejects(readAll(answer), { code: "CastFailed" });
+  assert.deepEqual(finished, [{ scannedBytes: 10, processedBytes: 10, returnedBytes: 0 }]);
 });
 
 test("a question that is closed ends its thread", async (t) => {
