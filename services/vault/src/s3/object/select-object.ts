@@ -2,25 +2,19 @@
 import type { GetRequest, ObjectBody } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
 import { StoreError } from "../../model/store-error.ts";
-import {
-  encodeContinuation,
-  encodeEnd,
-  encodeError,
-  encodeRecords,
-  encodeStats,
-} from "../../select/output/event-stream.ts";
 import type { SelectRequest } from "../../select/request.ts";
 import type { Answer, QuestionSource } from "../../select/select-pool.ts";
-import { type S3Answer, toS3Error } from "../answer.ts";
+import type { S3Answer } from "../answer.ts";
 import { checkKeyUse, hideMissing } from "../authorization.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
 import { getAddress } from "./address.ts";
 import { readCustomerKey, refuseWriteEncryption } from "./encryption.ts";
+import { awaitFirst, passEvents, passRecords, QUIET_MS } from "./select-answer.ts";
 import { readJsonRequest, readXmlRequest } from "./select-document.ts";
 
-/** Time without records after which the event stream says that it goes on. */
-const QUIET_MS = 5_000;
+/** Errors have their status for so long; a proxy in front, such as the gateway, waits for the head of an answer 60 s by default. */
+const HEAD_MS = 30_000;
 /** An expression of 256 KiB, whose characters may be references. */
 const DOCUMENT_BYTES_MAX = 2 * 1024 * 1024;
 const SELECT_TYPE = "2";
@@ -29,7 +23,11 @@ const SELECT_TYPE = "2";
 export const selectRecords: OperationHandler = async (context) => {
   const { request, answer } = await ask(context, readJsonRequest);
   const type = request.output.format === "JSON" ? "application/x-ndjson" : "text/csv";
-  return stream(answer, `${type}; charset=utf-8`, passRecords(answer, await begin(answer)));
+  return stream(
+    answer,
+    `${type}; charset=utf-8`,
+    passRecords(answer, await awaitFirst(answer, HEAD_MS)),
+  );
 };
 
 /** With S3's document in XML; the answer is an event stream. */
@@ -38,7 +36,7 @@ export const selectObjectContent: OperationHandler = async (context) => {
     throw new S3Error("InvalidRequest", "The only select-type is 2.");
   }
   const { request, answer } = await ask(context, readXmlRequest);
-  const events = passEvents(answer, await begin(answer), request.reportsProgress);
+  const events = passEvents(answer, await awaitFirst(answer, QUIET_MS), request.reportsProgress);
   return stream(answer, "application/octet-stream", events);
 };
 
@@ -104,69 +102,6 @@ function explainChange(error: unknown): unknown {
     ["PreconditionFailed", "NoSuchKey", "NoSuchVersion"].includes(error.code);
   if (!isGone) return error;
   return new S3Error("OperationAborted", "The object was replaced or deleted during the question.");
-}
-
-/** The first records, so that errors before them are answered with their status; "quiet" if there are none for 5 s. */
-interface First {
-  records: Promise<Buffer | undefined>;
-  isQuiet: boolean;
-}
-
-async function begin(answer: Answer): Promise<First> {
-  const records = takeNext(answer);
-  return { records, isQuiet: (await raceQuiet(records)) === "quiet" };
-}
-
-// A client that leaves may leave a promise behind that nobody awaits.
-function takeNext(answer: Answer): Promise<Buffer | undefined> {
-  const records = answer.next();
-  records.catch(() => undefined);
-  return records;
-}
-
-async function raceQuiet<Result>(work: Promise<Result>): Promise<Result | "quiet"> {
-  const { promise, resolve } = Promise.withResolvers<"quiet">();
-  const timer = setTimeout(() => resolve("quiet"), QUIET_MS);
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-async function* passRecords(
-  answer: Answer,
-  { records: first }: First,
-): AsyncGenerator<Buffer, void, undefined> {
-  for (let records = await first; records !== undefined; records = await answer.next()) {
-    yield records;
-  }
-}
-
-async function* passEvents(
-  answer: Answer,
-  first: First,
-  reportsProgress: boolean,
-): AsyncGenerator<Buffer, void, undefined> {
-  let next = first.records;
-  try {
-    for (;;) {
-      const records = await raceQuiet(next);
-      if (records === undefined) break;
-      if (records === "quiet") yield encodeContinuation();
-      else {
-        yield* encodeRecords(records);
-        next = takeNext(answer);
-      }
-      if (reportsProgress) yield encodeStats("Progress", answer.stats);
-    }
-  } catch (error) {
-    const { code, message } = toS3Error(error);
-    yield encodeError(code, message);
-    return;
-  }
-  yield encodeStats("Stats", answer.stats);
-  yield encodeEnd();
 }
 
 function stream(
