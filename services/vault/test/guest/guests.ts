@@ -18,6 +18,20 @@ export const failsLate = command(`${copyLoop(writeOut)} (call $exit (i32.const 4
 export const complains = command(
   `${copyLoop("(drop (call $write (i32.const 2) (i32.const 0) (i32.const 1) (i32.const 8)))")} (call $exit (i32.const 1))`,
 );
+/** Writes its environment: variables with a NUL behind each. */
+export const environment = Buffer.from(
+  assemble(`(module
+    (import "wasi_snapshot_preview1" "environ_sizes_get" (func $sizes (param i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "environ_get" (func $get (param i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+    (memory (export "memory") 2)
+    (func (export "_start")
+      (drop (call $sizes (i32.const 0) (i32.const 4)))
+      (drop (call $get (i32.const 16) (i32.const 16384)))
+      (i32.store (i32.const 8) (i32.const 16384))
+      (i32.store (i32.const 12) (i32.load (i32.const 4)))
+      (drop (call $write (i32.const 1) (i32.const 8) (i32.const 1) (i32.const 65536)))))`),
+);
 /** Never ends. */
 export const endless = command("(loop $forever (br $forever))");
 /** Sets each byte's lowest bit of case: ASCII letters in lower case. */

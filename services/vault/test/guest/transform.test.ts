@@ -9,6 +9,7 @@ import { serve, type Serving } from "../serving/serving.ts";
 import {
   complains,
   endless,
+  environment,
   failsLate,
   identity,
   lowerCase,
@@ -160,6 +161,71 @@ test("versions, conditions and keys of customers apply to the source and the tar
   assert.equal((await s3.send("POST", target, { headers: customer })).status, 200);
   assert.equal((await s3.send("GET", "/versioned/hidden")).status, 400);
   assert.equal((await s3.must("GET", "/versioned/hidden", { headers: customer })).text, "secret");
+});
+
+test("a guest sees the object that it reads, with its metadata", async () => {
+  const { s3 } = serving;
+  await putModule(serving, "environment", environment);
+  await makeBucket("seen");
+  await s3.must("PUT", "/seen/in/a%20b", {
+    body: "hello",
+    headers: {
+      "content-type": "text/x",
+      "x-amz-meta-team-name": "red=1",
+      "x-amz-meta-long": "y".repeat(1_900),
+    },
+  });
+  const { text } = await s3.must("POST", "/seen/in/a%20b?transform&module=environment");
+  const lines = text.split("\0").slice(0, -1);
+  const variables = new Map(
+    lines.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]),
+  );
+  const time = variables.get("STORE_TIME") ?? "";
+  assert.ok(Math.abs(Date.parse(time) - Date.now()) < 60_000, time);
+  variables.delete("STORE_TIME");
+  assert.deepEqual(Object.fromEntries(variables), {
+    STORE_BUCKET: "seen",
+    STORE_KEY: "in/a b",
+    STORE_VERSION_ID: "null",
+    STORE_SIZE: "5",
+    STORE_CONTENT_TYPE: "text/x",
+    STORE_EVENT: "ObjectTransform",
+    STORE_META_TEAM_NAME: "red=1",
+    STORE_META_LONG: "y".repeat(1_900),
+  });
+});
+
+test("without a module, those that the bucket names are run", async () => {
+  const { s3 } = serving;
+  await makeBucket("defaults");
+  await s3.must("PUT", "/defaults/a", { body: "ABC" });
+  const configure = (modules: string[]) =>
+    s3.send("PUT", "/defaults?triggers", { body: JSON.stringify({ default_modules: modules }) });
+  const unknown = await configure(["none"]);
+  assert.deepEqual([unknown.status, unknown.code], [400, "InvalidRequest"]);
+  assert.equal((await configure(["copy", "lower"])).status, 200);
+  assert.equal((await s3.must("POST", "/defaults/a?transform")).text, "abc");
+  assert.equal((await s3.must("POST", "/defaults/a?transform&module=copy")).text, "ABC");
+});
+
+test("the default retention and the quota of the target apply to outputs", async () => {
+  const { s3 } = serving;
+  await makeBucket("bounded-in");
+  await s3.must("PUT", "/bounded-in/a", { body: "ABC" });
+  await s3.must("PUT", "/kept", { headers: { "x-amz-bucket-object-lock-enabled": "true" } });
+  await s3.must("PUT", "/kept?object-lock", {
+    body: "<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled><Rule><DefaultRetention><Mode>COMPLIANCE</Mode><Days>1</Days></DefaultRetention></Rule></ObjectLockConfiguration>",
+  });
+  const run = (bucket: string) =>
+    s3.send("POST", `/bounded-in/a?transform&module=copy&target-key=b&target-bucket=${bucket}`);
+  const version = String(parse((await run("kept")).text)["version_id"]);
+  assert.match((await s3.must("GET", "/kept/b?retention")).text, /COMPLIANCE/);
+  assert.equal((await s3.send("DELETE", `/kept/b?versionId=${version}`)).code, "AccessDenied");
+  await makeBucket("full");
+  const set = await callJson(serving, "PUT", "/api/v1/buckets/full/quota", { max_bytes: 2 });
+  assert.equal(set.status, 200, set.text);
+  assert.equal((await run("full")).code, "QuotaExceeded");
+  assert.equal((await s3.send("GET", "/full/b")).status, 404);
 });
 
 test("a failed guest leaves nothing, and its limit is named", async () => {

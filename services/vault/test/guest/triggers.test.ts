@@ -1,5 +1,6 @@
 // Triggers of buckets: outputs exactly once, rings, rights, retries, and a service that is killed.
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { after, before, test } from "node:test";
 import { waitFor } from "@platform/testing/wait";
 import { addReader, callJson, readJson } from "../serving/json-api.ts";
@@ -201,6 +202,37 @@ test("a guest that fails makes a dead letter with its standard error, which can 
   await callJson(serving, "POST", "/admin/tasks/dead/retry", { bucket: "broken" });
   await waitFor(async () => (await listKeys("broken")).includes("out/a"), "the output");
   assert.equal((await dead()).length, 0);
+});
+
+test("an object with a customer's key is a dead letter at once, since nobody gives the key", async () => {
+  const { s3 } = serving;
+  await makeBucket("customer");
+  await mustPut("customer", describe("copy", { bucket: "customer", key: "out/{name}" }));
+  const key = Buffer.alloc(32, 7);
+  await s3.must("PUT", "/customer/a", {
+    body: "x",
+    headers: {
+      "x-amz-server-side-encryption-customer-algorithm": "AES256",
+      "x-amz-server-side-encryption-customer-key": key.toString("base64"),
+      "x-amz-server-side-encryption-customer-key-md5": createHash("md5")
+        .update(key)
+        .digest("base64"),
+    },
+  });
+  const [run] = await waitFor(async () => {
+    const runs = await listRuns("customer");
+    return runs.length === 0 ? undefined : runs;
+  }, "the run");
+  assert.equal(run?.outcome, "dead");
+  assert.match(run.reason ?? "", /InvalidRequest: .*Server Side Encryption/);
+  const { items } = await readJson<{ items: { attempts: number }[] }>(
+    callJson(serving, "GET", "/admin/tasks/dead?bucket=customer"),
+  );
+  assert.deepEqual(
+    items.map(({ attempts }) => attempts),
+    [1],
+  );
+  assert.deepEqual(await listKeys("customer"), ["a"]);
 });
 
 test("a trigger runs with the rights that its maker has then", async () => {

@@ -77,6 +77,15 @@ test("tags are set and removed, and objects deleted, by filter", async () => {
   assert.equal((await listKeys(s3, "tagged")).length, 30);
   assert.equal((await runJob(serving, remove)).totals.done, 9);
   assert.deepEqual((await listKeys(s3, "tagged")).slice(0, 2), ["k0003", "k0010"]);
+  for (const [filter, matched] of [
+    [{ created_after: "2020-01-01T00:00:00Z", size_min: 25 }, 6],
+    [{ created_before: "2020-01-01T00:00:00Z" }, 0],
+    [{ storage_class: "STANDARD", size_min: 12, size_max: 13 }, 2],
+    [{ storage_class: "GLACIER_IR" }, 0],
+  ] as const) {
+    const counted = await runJob(serving, { ...remove, filter, dry_run: true });
+    assert.equal(counted.totals.matched, matched, JSON.stringify(filter));
+  }
   const suffix = { operation: "delete", bucket: "tagged", prefix: "", filter: { suffix: "9" } };
   assert.equal((await runJob(serving, suffix)).totals.done, 2);
 });

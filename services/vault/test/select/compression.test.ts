@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 import { constants, gzipSync, zstdCompressSync } from "node:zlib";
+import { decompress } from "../../src/select/input/decompress.ts";
 import type { SelectError } from "../../src/select/language/fault.ts";
 import { ask, askRows, askWithStats, CSV, DOCUMENT, LINES, TO_CSV } from "./rig.ts";
 
@@ -53,6 +54,19 @@ test("a window of zstd of more than 128 MiB is refused", async () => {
   await assert.rejects(ask(ALL, { data: frame, compression: "ZSTD" }), {
     code: "TruncatedInput",
   });
+});
+
+test("an object that grows to more than a thousand times its size ends after 1 GiB", async () => {
+  const frame = zstdCompressSync(Buffer.alloc(64 * 1024 * 1024, "1,2\n"));
+  async function* read(count: number): AsyncGenerator<Buffer, void, undefined> {
+    for (let n = 0; n < count; n += 1) yield frame;
+  }
+  let bytes = 0;
+  const grow = async (): Promise<void> => {
+    for await (const piece of decompress("ZSTD", read(18))) bytes += piece.length;
+  };
+  await assert.rejects(grow(), { code: "QueryLimitExceeded" });
+  assert.ok(bytes <= 1024 ** 3 && bytes > 0.99 * 1024 ** 3, `${bytes} bytes`);
 });
 
 test("bzip2 of any text, with long runs", async () => {
