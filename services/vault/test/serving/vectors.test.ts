@@ -354,11 +354,27 @@ test("versions and copies have their vectors, deletion and a new index remove th
   });
   assert.deepEqual(await vectorOf("/lives/parts?vector"), [7, 7]);
 
+  await s3.must("PUT", "/lives?policy", {
+    body: '{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":"*","Action":"s3:PutObject","Resource":"arn:aws:s3:::lives/form"}]}',
+  });
+  const field = (name: string, value: string) =>
+    `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
+  const sendForm = (text: string) =>
+    s3.send("POST", "/lives", {
+      key: null,
+      headers: { "content-type": "multipart/form-data; boundary=x" },
+      body: `${field("key", "form")}${field("x-store-vector", text)}${field("file", "x")}--x--\r\n`,
+    });
+  assert.equal((await sendForm("[5]")).code, "InvalidArgument");
+  assert.equal(await vectorOf("/lives/form?vector"), "NoSuchKey");
+  assert.equal((await sendForm("[5,5]")).status, 204);
+  assert.deepEqual(await vectorOf("/lives/form?vector"), [5, 5]);
+
   const usage = async (): Promise<number> => {
     const answer = await admin.must("GET", "/api/v1/buckets/lives");
     return json(answer.text)["bytes"] as number;
   };
-  assert.equal(await usage(), 1 + 1 + 1 + 1 + 4 * 8);
+  assert.equal(await usage(), 1 + 1 + 1 + 1 + 1 + 5 * 8);
   const other = { body: JSON.stringify({ dimension: 3, metric: "dot" }) };
   const refused = await s3.send("PUT", "/lives?vector-index", other);
   assert.deepEqual([refused.status, refused.code], [409, "InvalidBucketState"]);
@@ -369,7 +385,7 @@ test("versions and copies have their vectors, deletion and a new index remove th
   );
   await waitFor(async () => (await s3.send("PUT", "/lives?vector-index", other)).status === 200);
   assert.equal(await vectorOf("/lives/a?vector"), "NoSuchVector");
-  assert.equal(await usage(), 4);
+  assert.equal(await usage(), 5);
 });
 
 test("searches need the right to ask about metadata, and the prefix of their policy", async () => {
