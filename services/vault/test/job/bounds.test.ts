@@ -11,7 +11,7 @@ import { waitFor } from "@platform/testing/wait";
 import type { Directory } from "../../src/access/directory.ts";
 import { JobEngine } from "../../src/job/job-engine.ts";
 import type { Run } from "../../src/job/run-steps.ts";
-import type { JobProgress } from "../../src/model/job.ts";
+import type { JobProgress, JobSpec } from "../../src/model/job.ts";
 import { S3Error } from "../../src/model/s3-error.ts";
 import type { Store } from "../../src/object-store.ts";
 import { openStore } from "../../src/open-store.ts";
@@ -104,4 +104,61 @@ test("the last thousand jobs of ninety days are remembered, and those that run",
   assert.equal(store.jobs.find(open)?.state, "queued");
   assert.equal(many.filter((id) => store.jobs.find(id) !== undefined).length, 1_000);
   assert.notEqual(store.jobs.find(many.at(-1)!), undefined);
+});
+
+test("a job keeps its rate, and half of it while the writer has much to do", async (t) => {
+  const store = await openFolder(t);
+  const owner = { id: "owner", displayName: "owner" };
+  await store.buckets.create({ bucket: "bucket", owner, region: "us-east-1" });
+  const keys = Array.from({ length: 12 }, (_, n) => `k${n}`);
+  for (const key of keys)
+    await store.objects.beginPut({ bucket: "bucket", key, contentLength: 0 }).commit();
+  const log = createLogger({ service: "vault", format: "json", write: () => undefined });
+  const calls: number[] = [];
+  const operations = {
+    run: () => {
+      calls.push(performance.now());
+      return Promise.resolve({});
+    },
+  } as unknown as InnerOperations;
+  const engine = new JobEngine({
+    store,
+    directory: {} as Directory,
+    owner,
+    region: "us-east-1",
+    log,
+    rate: 40,
+    beginOther: () => assert.fail("not a job of objects"),
+    onEnd: () => undefined,
+  });
+  t.after(() => engine.stop());
+  engine.start(operations);
+  const spec: JobSpec = {
+    operation: "untag",
+    bucket: "bucket",
+    prefix: "",
+    keys,
+    versions: "live",
+    filter: {},
+    targetPrefix: "",
+    tags: {},
+    pins: [],
+    isDryRun: false,
+    failurePercentMax: 50,
+    reportsSuccesses: false,
+    requester: { principals: [{ kind: "root" }], address: "", secure: false },
+  };
+  // The steps of a rate of 40 are ten objects, four times a second.
+  for (const [isCrowded, pauseMs] of [
+    [false, 250],
+    [true, 500],
+  ] as const) {
+    Object.defineProperty(store.jobs, "isCrowded", { value: isCrowded, configurable: true });
+    const id = await engine.submit(spec);
+    await waitFor(() => store.jobs.find(id)?.state === "completed", "the end of the job");
+    const [first, next] = [calls[0]!, calls[10]!];
+    assert.equal(calls.length, 12);
+    assert.ok(next - first >= pauseMs - 20, `${next - first} ms`);
+    calls.length = 0;
+  }
 });
