@@ -270,6 +270,29 @@ test("a trigger runs with the rights that its maker has then", async () => {
   client.close();
 });
 
+test("each run is in the audit log, under the name of the trigger's maker", async () => {
+  const { s3, vault } = serving;
+  await makeBucket("logged");
+  await mustPut("logged", describe("copy", { bucket: "logged", key: "out/{name}" }));
+  await s3.must("PUT", "/logged/a", { body: "x" });
+  await waitFor(async () => (await listRuns("logged")).length === 1, "the run");
+  // The end of the service writes what it holds.
+  await vault.stop();
+  await vault.start();
+  const { text } = await s3.must("GET", "/system-access-logs?list-type=2");
+  const lines: { operation: string; bucket: string; key: string; requester: string }[] = [];
+  for (const [, key] of text.matchAll(/<Key>([^<]*)<\/Key>/g)) {
+    const log = (await s3.must("GET", `/system-access-logs/${key}`)).text;
+    for (const line of log.trim().split("\n")) lines.push(JSON.parse(line) as (typeof lines)[0]);
+  }
+  assert.deepEqual(
+    lines
+      .filter(({ bucket, operation }) => bucket === "logged" && operation === "TransformObject")
+      .map(({ key, requester }) => [key, requester]),
+    [["a", "root"]],
+  );
+});
+
 test("triggers that could not work are refused with the place of the fault", async () => {
   await makeBucket("refusing");
   const target = { bucket: "refusing", key: "out/{name}" };
