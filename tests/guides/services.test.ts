@@ -183,6 +183,7 @@ test("jobs: a copy, and a bucket as it was", { skip }, async () => {
   const listed = out.match(/ [123]\.txt$/gm) ?? [];
   assert.equal(listed.length, 9, out);
   assert.match(out, /"operation": "restore"/);
+  assert.match(out, /^\S+ +untag +cancelled /m);
   assert.match(out, /"items":\[\{"id":"\d{8}T\d{9}Z-/);
 });
 
