@@ -21,7 +21,7 @@ let resume: (() => void) | undefined;
 /** Bytes of results that have not been sent. */
 let unsentBytes = 0;
 let scannedBytes = 0;
-/** What was read and returned so far. */
+/** Counts of the question so far. */
 let readStats: () => SelectStats;
 
 function post(response: ThreadResponse, transfer: ArrayBuffer[] = []): void {

@@ -120,7 +120,7 @@ test("a trigger keeps the version of its module unless it follows the latest", a
     ),
     describe(
       "latest",
-      { bucket: "moving", key: "latest/{name}" },
+      { bucket: "moving", key: "latest/{version}-{name}" },
       { module: "moving@latest", filter: { prefix: "in/" } },
     ),
   );
@@ -128,7 +128,7 @@ test("a trigger keeps the version of its module unless it follows the latest", a
   await s3.must("PUT", "/moving/in/a", { body: "ABC" });
   await waitFor(async () => (await listKeys("moving")).length === 3, "both outputs");
   assert.equal((await s3.must("GET", "/moving/kept/a")).text, "ABC");
-  assert.equal((await s3.must("GET", "/moving/latest/a")).text, "abc");
+  assert.equal((await s3.must("GET", "/moving/latest/null-a")).text, "abc");
 });
 
 test("a ring of three buckets ends after four runs, and no trigger fires itself", async () => {
