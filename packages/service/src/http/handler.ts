@@ -371,7 +371,7 @@ function describeFailure(
   if (hasDetails && checkLoopback({ peer, getHeader }).allowed) {
     return { development: reportError(error) };
   }
-  return consoleUrl === undefined ? {} : { log: `${consoleUrl}/runtime/logs?q=${traceId}` };
+  return consoleUrl === undefined ? {} : { log: `${consoleUrl}/ui/runtime/logs?q=${traceId}` };
 }
 
 /** Closes a result that has no receiver. */
