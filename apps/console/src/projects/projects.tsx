@@ -147,20 +147,26 @@ function About({ project }: { project: Project }) {
         </FactRow>
         <FactRow term={t("Rules at the gateway")}>{formatNumber(project.rules.length)}</FactRow>
       </Facts>
-      {project.detail !== "" && (
-        <>
-          <p class="bad">{t("Last failure")}</p>
-          <pre class="code-frame" tabIndex={0}>
-            {project.detail}
-          </pre>
-        </>
-      )}
+      <Failure title={t("Last failure")} text={project.detail} />
+      <Failure title={t("The newest version does not start")} text={project.reload_failure} />
       {[...project.rules, ...project.cuts].map((rule) => (
         <p key={rule} class="mono i2 wrap">
           {rule}
         </p>
       ))}
     </Section>
+  );
+}
+
+function Failure({ title, text }: { title: string; text: string }) {
+  if (text === "") return null;
+  return (
+    <>
+      <p class="bad">{title}</p>
+      <pre class="code-frame" tabIndex={0}>
+        {text}
+      </pre>
+    </>
   );
 }
 

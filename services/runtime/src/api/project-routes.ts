@@ -52,6 +52,11 @@ const projectSchema = z.object({
     .string()
     .nullable()
     .meta({ description: "RFC 3339; since then requests reach its present version" }),
+  reload_failure: z
+    .string()
+    .meta({
+      description: "the error of a newer version that could not be started, with its lines",
+    }),
 });
 type ProjectDocument = z.input<typeof projectSchema>;
 
@@ -256,7 +261,7 @@ function streamProject(
 }
 
 function toDocument(
-  { record, origin, rules, cuts, reloadedAtMs: at }: HostedProject,
+  { record, origin, rules, cuts, reloadedAtMs: at, reloadFailure }: HostedProject,
   states: RunningServices,
 ): ProjectDocument {
   const { name, folder, kind, environment_file: file = null } = record;
@@ -273,6 +278,7 @@ function toDocument(
     cuts: [...cuts],
     package_version: readInstalledVersion(folder) ?? null,
     reloaded_at: at === undefined ? null : new Date(at).toISOString(),
+    reload_failure: reloadFailure,
   };
 }
 

@@ -71,6 +71,7 @@ import type { LogStream } from "../supervisor/log-stream.ts";
 import type { SupervisedProcess } from "../supervisor/supervised-process.ts";
 import {
   isGatewayRequest,
+  isOutcomeMessage,
   isSchedulesMessage,
   isSpansMessage,
   type RunCommand,
@@ -324,6 +325,7 @@ function createStarter(
         if (isSecretsAnswer(message)) credentials.broadcast.note(message);
         else if (isSpansMessage(message)) late.spans?.note(entry.name, message);
         else if (isSchedulesMessage(message)) schedules.note(entry.name, message.schedules);
+        else if (isOutcomeMessage(message)) late.projects?.noteOutcome(entry.name, message.failure);
         else if (isGatewayRequest(message)) {
           void late.projects
             ?.answerGateway(entry.name, message)

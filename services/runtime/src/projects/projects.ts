@@ -33,6 +33,8 @@ import { TAKEN_NAMES } from "./taken-names.ts";
 
 /** Projects of one platform. */
 const PROJECTS_MAX = 100;
+/** Of the error of a version that could not be started. */
+const FAILURE_CHARACTERS_MAX = 8_192;
 
 /** Options of {@link Projects}. */
 export interface ProjectsOptions {
@@ -77,6 +79,8 @@ export interface HostedProject {
   readonly cuts: readonly string[];
   /** Epoch ms since which requests reach its present version; undefined before the first one. */
   readonly reloadedAtMs: number | undefined;
+  /** The error of a newer version that could not be started; empty if there is none. */
+  readonly reloadFailure: string;
 }
 
 interface Hosted extends HostedProject {
@@ -90,6 +94,7 @@ interface Hosted extends HostedProject {
   rules: readonly string[];
   cuts: readonly string[];
   reloadedAtMs: number | undefined;
+  reloadFailure: string;
   /** Notes about its routes at the gateway. */
   routeNotes: readonly string[];
   /** The version that requests are sent to; undefined until there is one. */
@@ -285,6 +290,14 @@ export class Projects {
       this.#stale = stale;
       if (isRunning("gate", context)) logger.warn("cannot set the routes of projects", { error });
     }
+  }
+
+  /** Notes that the newest version of a project serves, or the error that keeps it from starting. */
+  noteOutcome(name: string, failure: string | null): void {
+    const hosted = this.#hosted.get(name);
+    if (hosted === undefined) return;
+    hosted.reloadFailure = (failure ?? "").slice(0, FAILURE_CHARACTERS_MAX);
+    if (failure === null) hosted.reloadedAtMs = Date.now();
   }
 
   /**
@@ -581,6 +594,7 @@ function createHosted(record: ProjectRecord, entry: ServiceEntry, context: Entry
     routeNotes: [],
     version: undefined,
     reloadedAtMs: undefined,
+    reloadFailure: "",
   };
   const changes = Promise.resolve();
   return { ...common, ...gateway, changes, part: undefined, origin: "", ended: undefined };
@@ -591,9 +605,10 @@ function explainTaken({ name, folder, kind }: ProjectRecord): PlatformError {
     kind === "joined"
       ? "another terminal has joined with it, and it ends with that one"
       : "it runs with the platform";
+  const both = "Another name in package.json lets both run.";
   return new PlatformError(
     "conflict",
-    `There is a project ${name} already, in ${folder}: ${reason}.`,
+    `There is a project ${name} already, in ${folder}: ${reason}. ${both}`,
   );
 }
 

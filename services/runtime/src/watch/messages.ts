@@ -35,6 +35,21 @@ export interface DatabaseMessage {
 /** From the service: its file does not compile. Nothing of it has run, so the process waits for the next change. */
 export interface RefusedMessage {
   readonly type: "refused";
+  /** The error, with its lines. */
+  readonly reason: string;
+}
+
+/** From the service before it exits: the error that keeps it from starting, with its lines. */
+export interface FailedMessage {
+  readonly type: "failed";
+  readonly reason: string;
+}
+
+/** From a project to the platform: its newest version serves, or could not be started. */
+export interface OutcomeMessage {
+  readonly type: "outcome";
+  /** The error of a version that could not be started. */
+  readonly failure: string | null;
 }
 
 /** A span as a message contains it: attributes as pairs. */
@@ -142,6 +157,19 @@ export function isDatabaseMessage(message: unknown): message is DatabaseMessage 
 /** True if a message of another process is a RefusedMessage. */
 export function isRefusedMessage(message: unknown): message is RefusedMessage {
   return hasType(message, "refused");
+}
+
+/** True if a message of another process is a FailedMessage. */
+export function isFailedMessage(message: unknown): message is FailedMessage {
+  return hasType(message, "failed");
+}
+
+/** True if a message of another process is an OutcomeMessage. */
+export function isOutcomeMessage(message: unknown): message is OutcomeMessage {
+  return (
+    hasType(message, "outcome") &&
+    typeof ((message as { failure?: unknown }).failure ?? "") === "string"
+  );
 }
 
 /** True if a message of another process is a RunCommand. */

@@ -12,7 +12,13 @@ import {
 } from "@platform/kernel/secrets";
 import type { Development } from "@platform/service/host";
 import { createGatewayPort } from "./gateway-port.ts";
-import { isRunCommand, PROTOCOL, type SchedulesMessage, type SpansMessage } from "./messages.ts";
+import {
+  isRunCommand,
+  PROTOCOL,
+  type OutcomeMessage,
+  type SchedulesMessage,
+  type SpansMessage,
+} from "./messages.ts";
 import { watchService } from "./watch.ts";
 
 const [file = ""] = process.argv.slice(2);
@@ -39,13 +45,9 @@ process.exitCode = await watchService({
   ...(development !== null && { development }),
   gateway: createGatewayPort(),
   // A service that does not start yet must not keep the platform from starting.
-  onOutcome: () => {
-    if (isReported) return;
-    isReported = true;
-    const listeners = [{ name: "http", host, port }];
-    const { pid } = process;
-    const ready = { type: "ready" as const, service: name, version: "", pid, listeners };
-    parent.send({ ...ready, protocol: PROTOCOL });
+  onOutcome: (failure) => {
+    if (!isReported) reportReady();
+    report({ type: "outcome", failure: failure ?? null });
   },
   onSchedules: report,
   onSpans: report,
@@ -64,7 +66,15 @@ process.exitCode = await watchService({
 });
 if (process.connected) process.disconnect?.();
 
-function report(message: SchedulesMessage | SpansMessage): void {
+function reportReady(): void {
+  isReported = true;
+  const listeners = [{ name: "http", host, port }];
+  const { pid } = process;
+  const ready = { type: "ready" as const, service: name, version: "", pid, listeners };
+  parent.send({ ...ready, protocol: PROTOCOL });
+}
+
+function report(message: SchedulesMessage | SpansMessage | OutcomeMessage): void {
   if (!process.connected) return;
   process.send?.({ ...message, protocol: PROTOCOL }, undefined, undefined, () => undefined);
 }

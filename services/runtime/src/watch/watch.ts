@@ -13,6 +13,7 @@ import { findLinger, GatewayLink, type GatewayPort } from "./gateway-link.ts";
 import { HeldSocket } from "./held-socket.ts";
 import {
   isDatabaseMessage,
+  isFailedMessage,
   isFileMessage,
   isRefusedMessage,
   isRulesMessage,
@@ -57,8 +58,8 @@ export interface WatchOptions {
   readonly spareMs?: number;
   /** Details of errors in answers; default: none. */
   readonly development?: Development;
-  /** Called after each start of a process, successful or not. */
-  readonly onOutcome?: () => void;
+  /** Called after each start of a process, with the error of one that failed. */
+  readonly onOutcome?: (failure: string | undefined) => void;
   /** Called when the schedules of the running process change. */
   readonly onSchedules?: (message: SchedulesMessage) => void;
   /** Called with spans of the running process. */
@@ -127,6 +128,8 @@ class Watch {
   /** The last report of each process. */
   readonly #schedules = new WeakMap<Worker, SchedulesMessage>();
   readonly #wasReady = new WeakSet<Worker>();
+  /** Errors that have kept processes from starting. */
+  readonly #reasons = new WeakMap<Worker, string>();
   readonly #gateway: GatewayLink;
   readonly #versions = new WeakMap<Worker, GatewayVersion>();
   /** The gateway is about to send requests to the process that has loaded: it is not replaced meanwhile. */
@@ -200,7 +203,10 @@ class Watch {
     else if (isDatabaseMessage(message)) this.#hasDatabase = true;
     else if (worker !== this.#next?.worker) return;
     else if (isRulesMessage(message)) void this.#choosePlace(worker, message.rules);
-    else if (isRefusedMessage(message)) this.#keep(this.#endLoading());
+    else if (isFailedMessage(message)) {
+      this.#reasons.set(worker, message.reason);
+      worker.process.kill("SIGKILL");
+    } else if (isRefusedMessage(message)) this.#keep(this.#endLoading(), message.reason);
     else if (isServiceMessage(message) && message.type === "ready") {
       void this.#publish(worker, message.listeners);
     }
@@ -234,10 +240,11 @@ class Watch {
       const isLoaded = this.#next?.worker === worker;
       if (refused !== undefined && isLoaded) {
         this.#endLoading();
-        this.#say(`the gateway rules are refused: ${refused}`);
+        const reason = `the gateway rules are refused: ${refused}`;
+        this.#say(reason);
         void stopWorker(worker, "SIGTERM");
         this.#prepareSpare();
-        this.#sayNotStarted(this.#current === undefined ? this.#planRetry() : "");
+        this.#sayNotStarted(this.#current === undefined ? this.#planRetry() : "", reason);
       } else if (isLoaded) this.#swap(listeners);
       else await this.#restorePublished();
       if (this.#beginsLater) {
@@ -255,10 +262,10 @@ class Watch {
   }
 
   /** The process waits for the next change: nothing of the invalid file has run in it. */
-  #keep(worker: Worker | undefined): void {
+  #keep(worker: Worker | undefined, reason: string): void {
     this.#spare = worker;
     if (this.#current === undefined) this.#socket.release();
-    this.#sayNotStarted("waiting for a change");
+    this.#sayNotStarted("waiting for a change", reason);
   }
 
   /** Starts the process for the next change, when nothing else is starting. */
@@ -341,7 +348,7 @@ class Watch {
     if (old !== undefined) this.#retire(old, worker);
     this.#types.start();
     this.#reportSchedules();
-    this.#options.onOutcome?.();
+    this.#options.onOutcome?.(undefined);
   }
 
   /** Stops the process that another one has replaced. */
@@ -375,7 +382,8 @@ class Watch {
         // Its port may be that of another program.
         this.#gateway.forget();
       }
-      this.#sayNotStarted(this.#current === undefined ? this.#planRetry() : "");
+      const reason = this.#reasons.get(worker) ?? `it exited (${signal ?? `code ${code}`})`;
+      this.#sayNotStarted(this.#current === undefined ? this.#planRetry() : "", reason);
     } else if (worker === this.#current) {
       this.#current = undefined;
       this.#reportSchedules();
@@ -412,10 +420,10 @@ class Watch {
   }
 
   /** `next`: what happens if no version runs. */
-  #sayNotStarted(next: string): void {
+  #sayNotStarted(next: string, reason: string): void {
     const isRunning = this.#current !== undefined;
     this.#say(`not started: ${isRunning ? "the running version stays" : next}`);
-    this.#options.onOutcome?.();
+    this.#options.onOutcome?.(reason);
   }
 
   #onChange(): void {

@@ -23,6 +23,7 @@ import {
   isPlaceMessage,
   isRunCommand,
   type DatabaseMessage,
+  type FailedMessage,
   type FileMessage,
   type RefusedMessage,
   type RulesMessage,
@@ -34,6 +35,8 @@ import { createSpanSender } from "./span-sender.ts";
 
 /** Changes of schedules within this time are reported together. */
 const REPORT_MS = 50;
+/** A process whose start has failed is killed when its report has arrived. */
+const EXIT_MS = 1_000;
 const [file = "", hostByDefault = "", development = "{}"] = process.argv.slice(2);
 
 function report(type: FileMessage["type"], path: string): void {
@@ -54,7 +57,7 @@ async function load(): Promise<void> {
   const invalid = findCompileError(file);
   if (invalid !== undefined) {
     process.stderr.write(`${invalid.message}\n`);
-    process.send?.({ type: "refused" } satisfies RefusedMessage);
+    process.send?.({ type: "refused", reason: invalid.message } satisfies RefusedMessage);
     return;
   }
   try {
@@ -73,8 +76,11 @@ async function load(): Promise<void> {
     const spans = createSpanSender({ send: reportSpans, readMonotonicMs: () => performance.now() });
     await runDeclaredService({ folder, isShared: true, onScheduler, gateway, rules, spans });
   } catch (error) {
-    process.stderr.write(describeFailure(error));
-    process.exit(1);
+    const reason = describeFailure(error);
+    process.stderr.write(reason);
+    if (!process.connected) process.exit(1);
+    process.send?.({ type: "failed", reason } satisfies FailedMessage);
+    setTimeout(() => process.exit(1), EXIT_MS);
   }
 }
 

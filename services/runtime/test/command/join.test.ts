@@ -81,6 +81,8 @@ async function ask(name: string, path = "/greeting"): Promise<{ status: number; 
 }
 
 interface Listed {
+  reloaded_at: string | null;
+  reload_failure: string;
   name: string;
   kind: string;
   state: string;
@@ -131,7 +133,15 @@ test("a second project joins with the variables of its terminal, and leaves on c
   // An error has its details on the terminal; clients of the gateway get the address of the log.
   const failed = JSON.parse((await ask("shop", "/fail")).text) as Record<string, string>;
   assert.equal(failed["development"], undefined);
-  assert.match(failed["log"]!, new RegExp(`^http://\\S+/runtime/logs\\?q=${failed["trace_id"]}$`));
+  assert.match(
+    failed["log"]!,
+    new RegExp(`^http://\\S+/ui/runtime/logs\\?q=${failed["trace_id"]}$`),
+  );
+  const page = await fetch(failed["log"]!);
+  assert.deepEqual(
+    [page.status, page.headers.get("content-type")],
+    [200, "text/html; charset=utf-8"],
+  );
   assert.doesNotMatch(JSON.stringify(failed), /s3cret/);
   await terminal.waitFor(
     (text) => /^ +Error: s3cret\n +main\.service\.ts:4:32\n/m.exec(text) ?? undefined,
@@ -148,12 +158,35 @@ test("a second project joins with the variables of its terminal, and leaves on c
   assert.equal(again.code, 1);
   assert.match(
     again.err,
-    /There is a project shop already, in .*shop: another terminal has joined/,
+    /There is a project shop already, in .*shop: another terminal has joined .* Another name in package\.json lets both run\./,
   );
   terminal.child.kill("SIGINT");
   assert.equal(await terminal.exit, 0, terminal.output().err);
   await waitForList((items) => items.length === 0);
   assert.equal((await ask("shop")).status, 401, "there is no route any more");
+});
+
+test("the list says when a project was reloaded, and why a newer version does not start", async () => {
+  const folder = createProject("reloads");
+  const { terminal } = await joinPlatform(folder);
+  const file = join(folder, "main.service.ts");
+  const [before] = await list();
+  assert.equal(before!.reload_failure, "");
+  writeFileSync(file, SOURCE.replace('"none"', '"nothing"'));
+  await waitForList(([one]) => one!.reloaded_at! > before!.reloaded_at!);
+  const [reloaded] = await list();
+  writeFileSync(file, `${SOURCE}export route GET /open { return (; }\n`);
+  await waitForList(([one]) => /main\.service\.ts:7:\d+: /.test(one!.reload_failure));
+  writeFileSync(file, `${SOURCE}throw new Error("no licence");\n`);
+  await waitForList(([one]) => /no licence\n *main\.service\.ts:7:\d+/.test(one!.reload_failure));
+  const [failed] = await list();
+  assert.equal(failed!.reloaded_at, reloaded!.reloaded_at, "the version that serves is the same");
+  assert.equal((await ask("reloads")).text, "nothing -");
+  writeFileSync(file, SOURCE);
+  await waitForList(([one]) => one!.reload_failure === "");
+  terminal.child.kill("SIGINT");
+  assert.equal(await terminal.exit, 0);
+  await waitForList((items) => items.length === 0);
 });
 
 test("flags of the platform, names of services and hosts, and folders without a project are refused", async () => {

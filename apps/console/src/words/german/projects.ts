@@ -44,6 +44,7 @@ export const PROJECTS: Readonly<Record<string, string>> = {
   "No project runs": "Kein Projekt läuft",
   "Then platform up in its folder: it joins this platform.":
     "Danach platform up in seinem Ordner: Es kommt zu dieser Plattform hinzu.",
+  "The newest version does not start": "Die neueste Version startet nicht",
   Project: "Projekt",
   "Rules at the gateway": "Regeln am Gateway",
   Databases: "Datenbanken",
