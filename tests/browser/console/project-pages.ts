@@ -123,7 +123,7 @@ test(
     await page.getByLabel("Value").fill("p7@example.com");
     await page.getByLabel("Value").press("Enter");
     const row = page.locator(".data-grid tr[data-row]");
-    await page.getByText("1 rows on this page").waitFor();
+    await page.getByText("1 row on this page").waitFor();
     assert.ok((await readClicks(console)) <= 5);
     await row.click();
     const pane = page.getByRole("complementary", { name: "Details" });
@@ -157,6 +157,25 @@ test(
     await dialog.getByRole("button", { name: "Delete" }).click();
     await page.getByText("The row was deleted.").waitFor();
     assert.deepEqual(readPerson(7), {});
+  },
+);
+
+test(
+  "projects are found by name, and a locked cell says how it is unlocked",
+  { skip: chromiumSkip },
+  async (t) => {
+    const console = await start(t);
+    const { page } = console;
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type(project);
+    await page.getByRole("option", { name: new RegExp(`^${project}\\s*project$`) }).click();
+    await page.getByRole("link", { name: "SQL", exact: true }).click();
+    await page.getByText("It can only read").waitFor();
+    await page.getByRole("link", { name: "Tables", exact: true }).click();
+    await page.getByRole("link", { name: "people", exact: true }).click();
+    await page.locator(`.data-grid tr[data-row="[30]"] td:nth-child(3)`).dblclick();
+    await page.getByText("The rows are locked").waitFor();
+    assert.equal(await page.evaluate("getSelection().toString()"), "");
   },
 );
 

@@ -36,7 +36,7 @@ export function EnvironmentDialog(props: {
   const isOne = files.every((file) => file.text === text);
   return (
     <OnceDialog title={title} isWide isKept={isKept} onKept={keep} onClose={onClose}>
-      <p>{note}</p>
+      <p>{isOne ? note : `${note} ${t("The comments at the end of the file try them.")}`}</p>
       <div class="acts">
         {!isOne && (
           <Segments

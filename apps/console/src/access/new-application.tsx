@@ -29,7 +29,7 @@ export function NewApplication(props: { onClose: () => void; onCreated?: () => v
         title={t("Application {name}", { name: created.name })}
         name={created.name}
         files={created.files}
-        note={t("Its secrets are shown once. The comments at the end of the file try them.")}
+        note={t("Its secrets are shown once.")}
         onClose={props.onClose}
       />
     );
@@ -96,7 +96,7 @@ function Fields({ of, onChange }: { of: Wanted; onChange: (change: Partial<Wante
         />
       )}
       <AreaField
-        label={t("Redirect URIs, one a line")}
+        label={t("Redirect URIs, one a line (optional)")}
         value={of.redirects}
         rows={2}
         onInput={(redirects) => onChange({ redirects })}

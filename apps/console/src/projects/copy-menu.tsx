@@ -12,7 +12,7 @@ export function CopyMenu({ table, row }: { table: DataTable; row: DataRow }) {
       label={t("Copy the row")}
       items={[
         { label: t("Copy as SQL"), onClick: () => copy(formatInsert(table, row)) },
-        { label: t("Copy as template"), onClick: () => copy(formatTemplate(table, row)) },
+        { label: t("Copy as code"), onClick: () => copy(formatTemplate(table, row)) },
         { label: t("Copy as test row"), onClick: () => copy(formatTestRow(table, row)) },
       ]}
     />

@@ -37,6 +37,12 @@ export function describeCell(cell: Cell): { text: string; kind: string } {
   return { text: `${t("bytes")} ${formatBytes(cell.bytes)}`, kind: "cell-null" };
 }
 
+/** True if a column of an expression, which has no type, contains numbers only. */
+export function hasNumbers(cells: readonly Cell[]): boolean {
+  const values = cells.filter((cell) => cell !== null);
+  return values.length > 0 && values.every((cell) => describeCell(cell).kind === "cell-number");
+}
+
 /** Text of a value as it is edited. Undefined for values that a form cannot show whole. */
 export function editableText(cell: Cell): string | undefined {
   if (cell === null) return "";

@@ -103,13 +103,18 @@ export function DatabaseFrame(
   );
 }
 
+/** The reason why rows of a project cannot be unlocked; undefined if they can. */
+export function explainBlockedLock(
+  project: string,
+  mode: "read" | "edit" | undefined,
+): string | undefined {
+  if (mode === "read") return t("PLATFORM_RUNTIME_CONSOLE_DATA=edit allows changes here");
+  if (mayUse("edit", project)) return undefined;
+  return t("Requires the permission {name}", { name: "data:edit" });
+}
+
 function Lock({ project, mode }: { project: string; mode: "read" | "edit" | undefined }) {
-  const blocked =
-    mode === "read"
-      ? t("PLATFORM_RUNTIME_CONSOLE_DATA=edit allows changes here")
-      : mayUse("edit", project)
-        ? undefined
-        : t("Requires the permission {name}", { name: "data:edit" });
+  const blocked = explainBlockedLock(project, mode);
   return (
     <Action
       onClick={() => {

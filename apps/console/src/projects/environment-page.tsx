@@ -31,7 +31,7 @@ function describeSource(source: Variable["source"]): string {
     platform: t("the platform"),
     own: t("set here"),
     file: t("the environment file"),
-    shell: t("the shell of the platform"),
+    shell: t("the shell that started it"),
   };
   return words[source];
 }

@@ -20,6 +20,8 @@ interface GridColumn {
   index: number;
   /** True if its values are dots: it has no order. */
   isSecret?: boolean;
+  /** True for numbers of an expression, which has no type. */
+  isNumber?: boolean;
 }
 
 /** Properties of a grid. */
@@ -37,6 +39,8 @@ interface GridProps<Row> {
   widthsKey?: string;
   /** Lets cells be edited. */
   editing?: CellEditing | undefined;
+  /** Called by a double click on a cell while they cannot be edited. */
+  onLocked?: () => void;
 }
 
 interface Values {
@@ -44,7 +48,7 @@ interface Values {
 }
 
 export function DataGrid<Row extends Values>(props: GridProps<Row>) {
-  const { label, columns, rows, idOf, editing } = props;
+  const { label, columns, rows, idOf, editing, onLocked } = props;
   const { table, window } = useRowWindow(rows.length, undefined);
   const first = window?.first ?? 0;
   const last = window?.last ?? rows.length;
@@ -56,7 +60,13 @@ export function DataGrid<Row extends Values>(props: GridProps<Row>) {
     if (editing?.explain(column.name, row.values[column.index] ?? null) === undefined)
       editing?.begin(place);
   };
-  useDoubleClick(table, editing === undefined ? undefined : edit);
+  const refuse = (): void => {
+    // The second click has selected a word of what is below it by now.
+    document.getSelection()?.removeAllRanges();
+    onLocked?.();
+  };
+  const isInert = editing === undefined && onLocked === undefined;
+  useDoubleClick(table, isInert ? undefined : editing === undefined ? refuse : edit);
   return (
     <div class="grid-box" role="region" aria-label={label} tabIndex={0}>
       <table
@@ -91,6 +101,10 @@ export function DataGrid<Row extends Values>(props: GridProps<Row>) {
   );
 }
 
+function isNumeric({ type, isNumber }: GridColumn): boolean {
+  return isNumber === true || isNumberType(type);
+}
+
 function GridHead<Row>(props: GridProps<Row> & { column: GridColumn }) {
   const { column, sort = "", onSort, widthsKey } = props;
   const { name, type, isSecret } = column;
@@ -111,6 +125,7 @@ function GridHead<Row>(props: GridProps<Row> & { column: GridColumn }) {
     <th
       ref={head}
       scope="col"
+      class={isNumeric(props.column) ? "num" : ""}
       title={`${name} ${type}`}
       aria-sort={isSorted ? (isDescending ? "descending" : "ascending") : undefined}
       style={styleOf(widthsKey, name)}
@@ -203,10 +218,10 @@ function GridRow<Row extends Values>(props: RowProps<Row>) {
 
 function GridCell<Row extends Values>(props: RowProps<Row> & { column: GridColumn }) {
   const { row, id, column, columns, editing, widthsKey } = props;
-  const { name, index, type, isSecret } = column;
+  const { name, index, isSecret } = column;
   const value = row.values[index] ?? null;
   const { text, kind } = describeCell(value);
-  const number = isNumberType(type) && kind === "cell-number" ? "num" : "";
+  const number = isNumeric(column) && kind === "cell-number" ? "num" : "";
   const cell = useRef<HTMLTableCellElement>(null);
   const reason = editing?.explain(name, value);
   const isEdited = editing?.cell?.row === id && editing.cell.column === name;

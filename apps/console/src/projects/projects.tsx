@@ -13,7 +13,7 @@ import { State, type StateKind } from "../view/state.tsx";
 import { Table } from "../view/table.tsx";
 import { t } from "../words/words.ts";
 import { DatabaseContents } from "./database-contents.tsx";
-import { dataPath, projectPath } from "./paths.ts";
+import { dataPath, projectPath, sqlPath } from "./paths.ts";
 import { ProjectLinks } from "./project-links.tsx";
 
 const REFRESH_MS = 5_000;
@@ -51,39 +51,60 @@ export function ProjectsPage() {
               <p>{t("Then platform up in its folder: it joins this platform.")}</p>
             </Empty>
           ) : (
-            <Table
-              label={t("Projects")}
-              rows={projects}
-              idOf={({ name }) => name}
-              onSelect={({ name }) => navigate(projectPath(name))}
-              isTall
-              columns={[
-                {
-                  title: t("Project"),
-                  render: ({ name, url }) => (
-                    <span class="two">
-                      <a href={href(projectPath(name))}>{name}</a>
-                      <small class="mono">{url}</small>
-                    </span>
-                  ),
-                },
-                {
-                  title: t("State"),
-                  kind: "w-l",
-                  render: ({ state }) => <State kind={KINDS[state]}>{describeState(state)}</State>,
-                },
-                {
-                  title: t("Folder"),
-                  kind: "mono wide-only",
-                  render: ({ folder }) => <span title={folder}>{folder}</span>,
-                },
-              ]}
-            />
+            <>
+              <Table
+                label={t("Projects")}
+                rows={projects}
+                idOf={({ name }) => name}
+                onSelect={({ name }) => navigate(projectPath(name))}
+                isTall
+                columns={[
+                  {
+                    title: t("Project"),
+                    render: ({ name, url }) => (
+                      <span class="two">
+                        <a href={href(projectPath(name))}>{name}</a>
+                        <small class="mono">{url}</small>
+                      </span>
+                    ),
+                  },
+                  {
+                    title: t("State"),
+                    kind: "w-l",
+                    render: ({ state }) => (
+                      <State kind={KINDS[state]}>{describeState(state)}</State>
+                    ),
+                  },
+                  {
+                    title: t("Runs"),
+                    kind: "w-l wide-only",
+                    render: ({ kind }) => describeKind(kind),
+                  },
+                  {
+                    title: t("Folder"),
+                    kind: "mono wide-only",
+                    render: ({ folder }) => <span title={folder}>{folder}</span>,
+                  },
+                ]}
+              />
+              <p class="hint list-end">
+                {t("Another one: platform init, then platform up in its folder.")}
+              </p>
+            </>
           )
         }
       </Loading>
     </Split>
   );
+}
+
+function describeKind(kind: Project["kind"]): string {
+  const words: Record<Project["kind"], string> = {
+    own: t("with the platform"),
+    kept: t("with the platform"),
+    joined: t("until its terminal leaves"),
+  };
+  return words[kind];
 }
 
 /** The page of a project. */
@@ -213,6 +234,15 @@ function DatabaseTable({ project, items }: { project: string; items: readonly Da
               <a href={href(dataPath(project, name))}>{name}</a>
               <small>{kind === "sqlite" ? "SQLite" : "PostgreSQL"}</small>
             </span>
+          ),
+        },
+        {
+          title: t("Statements"),
+          kind: "w-s",
+          render: ({ name }) => (
+            <a class="link" href={href(sqlPath(project, name))}>
+              {t("SQL")}
+            </a>
           ),
         },
         {

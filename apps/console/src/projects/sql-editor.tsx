@@ -49,6 +49,7 @@ export function SqlEditor(props: {
           data-editor
           class="sql-text"
           aria-label={t("Statement")}
+          placeholder={names[0] === undefined ? undefined : `select * from ${names[0]}`}
           value={value}
           aria-invalid={fault === undefined ? undefined : "true"}
           spellcheck={false}

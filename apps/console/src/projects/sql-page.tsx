@@ -12,7 +12,7 @@ import { Problem } from "../view/problem.tsx";
 import type { ApiFailure } from "../api/api.ts";
 import { attempt } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
-import type { InputCell, QueryAnswer } from "./data.ts";
+import { hasNumbers, type InputCell, type QueryAnswer } from "./data.ts";
 import {
   DatabaseFrame,
   isUnlocked,
@@ -142,6 +142,7 @@ export function SqlPage(name: DatabaseName) {
         />
         <Buttons
           project={name.project}
+          kind={state?.kind}
           isRunning={statements.isRunning}
           isChange={isChange}
           isEmpty={text.trim() === ""}
@@ -213,6 +214,7 @@ function readValue(text = ""): InputCell {
 
 function Buttons(props: {
   project: string;
+  kind: "sqlite" | "postgres" | undefined;
   isRunning: boolean;
   isChange: boolean;
   isEmpty: boolean;
@@ -253,9 +255,9 @@ function Buttons(props: {
       <span class="hint">
         {isChange
           ? t("It runs in a transaction that is rolled back, and says how many rows it changes.")
-          : t(
-              "It can only read, all columns. Functions with outside effects are the role's matter.",
-            )}
+          : t("It can only read; columns hidden elsewhere are shown.")}
+        {props.kind === "postgres" &&
+          ` ${t("Functions that act outside of the database run with the rights of the project's role.")}`}
       </span>
     </div>
   );
@@ -337,14 +339,23 @@ function Answer({ answer }: { answer: QueryAnswer }) {
   return (
     <>
       <p class="hint grid-hint" role="status">
-        {truncated ? t("The first {n} rows, in {ms} ms.", shown) : t("{n} rows in {ms} ms.", shown)}
+        {truncated
+          ? t("The first {n} rows, in {ms} ms.", shown)
+          : rows.length === 1
+            ? t("1 row in {ms} ms.", shown)
+            : t("{n} rows in {ms} ms.", shown)}
       </p>
       {rows.length === 0 ? (
         <Empty title={t("No rows")} />
       ) : (
         <DataGrid
           label={t("Rows")}
-          columns={columns.map(({ name, type }, index) => ({ name, type, index }))}
+          columns={columns.map(({ name, type }, index) => ({
+            name,
+            type,
+            index,
+            isNumber: type === "" && hasNumbers(rows.map((row) => row[index] ?? null)),
+          }))}
           rows={rows.map((values) => ({ values }))}
         />
       )}

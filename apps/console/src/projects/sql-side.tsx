@@ -57,13 +57,13 @@ export function SqlSide(props: {
       </Section>
       <Section
         title={t("History")}
-        note={t("of this person, without values")}
+        note={t("your statements, without values of parameters")}
         action={<Action onClick={() => void history.reload()}>{t("Load again")}</Action>}
       >
         <ul class="plain-list">
           {(history.data.value?.items ?? []).slice(0, SHOWN_MAX).map(({ sql, at }) => (
             <li key={at + sql}>
-              <button type="button" class="link history" onClick={() => onChoose(sql)}>
+              <button type="button" class="link history" title={sql} onClick={() => onChoose(sql)}>
                 <small class="i3">{formatDate(at)}</small> <span class="mono">{sql}</span>
               </button>
             </li>
@@ -93,7 +93,7 @@ function SavedQuery(props: {
           href={`data:application/sql;charset=utf-8,${encodeURIComponent(query.sql)}`}
           download={`${query.name}.sql`}
         >
-          {t("File")}
+          {t("Download")}
         </a>
       )}
       {isOwn && (

@@ -9,10 +9,17 @@ import { Action } from "../view/controls.tsx";
 import { useLoad } from "../view/load.ts";
 import { Empty, Split } from "../view/pane.tsx";
 import { Loading, Problem } from "../view/problem.tsx";
+import { say } from "../view/toast.tsx";
 import { t } from "../words/words.ts";
 import { type CellEditing, useCellEditing } from "./cell-editing.ts";
 import { type DataRow, type DataTable, idOf, type RowPage } from "./data.ts";
-import { DatabaseFrame, isUnlocked, useDatabase, type TableName } from "./database-frame.tsx";
+import {
+  DatabaseFrame,
+  explainBlockedLock,
+  isUnlocked,
+  useDatabase,
+  type TableName,
+} from "./database-frame.tsx";
 import { Filters, readConditions, type Condition } from "./filters.tsx";
 import { tableApi } from "./paths.ts";
 import { DataGrid } from "./grid.tsx";
@@ -53,6 +60,7 @@ export function TablePage(name: TableName) {
               tables={tables}
               kind={state?.kind ?? "sqlite"}
               mayEdit={mayEdit && blocked === undefined}
+              locked={blocked ?? explainLock(name.project, state?.mode)}
             />
           )
         }
@@ -70,6 +78,13 @@ function explainReadOnly({ kind, key, row_id: rowId }: DataTable): string | unde
   return key === null || rowId === "ctid" ? t("A table without a key can only be read") : undefined;
 }
 
+/** The reason why the rows of a table that has a key cannot be changed yet. */
+function explainLock(project: string, mode: "read" | "edit" | undefined): string {
+  return (
+    explainBlockedLock(project, mode) ?? t("The rows are locked: “Unlock” lets you change them")
+  );
+}
+
 /** Properties of the rows of a table. */
 interface RowsProps {
   name: TableName;
@@ -77,9 +92,11 @@ interface RowsProps {
   tables: readonly DataTable[];
   kind: "sqlite" | "postgres";
   mayEdit: boolean;
+  /** The reason why cells cannot be edited now. */
+  locked: string;
 }
 
-function Rows({ name, table, tables, kind, mayEdit }: RowsProps) {
+function Rows({ name, table, tables, kind, mayEdit, locked }: RowsProps) {
   const conditions = readConditions(queryValue("where"));
   const sort = queryValue("sort");
   const cursor = queryValue("cursor");
@@ -121,6 +138,7 @@ function Rows({ name, table, tables, kind, mayEdit }: RowsProps) {
           <RowTable
             {...{ name, table, page, hidden, sort }}
             editing={mayEdit ? editing : undefined}
+            onLocked={() => say(locked)}
           />
         )}
       </Loading>
@@ -135,6 +153,7 @@ function RowTable(props: {
   hidden: ReadonlySet<string>;
   sort: string;
   editing: CellEditing | undefined;
+  onLocked: () => void;
 }) {
   const { name, table, page, hidden, sort, editing } = props;
   if (page.items.length === 0) return <Empty title={t("No rows")} />;
@@ -150,6 +169,7 @@ function RowTable(props: {
         label={table.name}
         widthsKey={`${name.project}/${name.database}/${table.name}`}
         editing={editing}
+        onLocked={props.onLocked}
         columns={table.columns
           .map(({ name, type, hidden: isSecret }, index) => ({ name, type, index, isSecret }))
           .filter((column) => !hidden.has(column.name))}
@@ -165,7 +185,9 @@ function RowTable(props: {
           ? t("{n} rows; the page ends early, as its values are large.", {
               n: formatNumber(page.items.length),
             })
-          : t("{n} rows on this page", { n: formatNumber(page.items.length) })}
+          : page.items.length === 1
+            ? t("1 row on this page")
+            : t("{n} rows on this page", { n: formatNumber(page.items.length) })}
         {page.next_cursor !== null && (
           <>
             {" "}

@@ -7,6 +7,7 @@ import { hasTenants } from "../messaging/broker.ts";
 import { topicPath } from "../messaging/paths.ts";
 import { labelOfRun, RUN } from "../runtime/run-schedule.ts";
 import { hasSteps } from "../overview/arrivals.ts";
+import { projectPath } from "../projects/paths.ts";
 import { callService, hasFeature, may } from "../session/session.ts";
 import { commands } from "../stage/stage.ts";
 import { ADMINISTER } from "../storage/permission.ts";
@@ -119,7 +120,7 @@ function listActions(): Choice[] {
     .map(([to, command, icon]) => ({ group: t("Do"), label: command, icon, to, command }));
 }
 
-/** Names of topics, routes, buckets, users and schedules; services that refuse or are down contribute none. */
+/** Names of topics, routes, buckets, users, schedules and projects; services that refuse or are down contribute none. */
 export async function loadNames(): Promise<Choice[]> {
   const available = new Set(availableAreas().map(({ id }) => id));
   const read = async (
@@ -175,6 +176,11 @@ export async function loadNames(): Promise<Choice[]> {
       })),
     ),
     may(RUN) ? read("runtime", "/schedules", listRuns) : [],
+    hasFeature("runtime", "projects")
+      ? read("runtime", "/projects", ({ items }: { items: { name: string }[] }) =>
+          items.map(({ name }) => ({ label: name, note: t("project"), to: projectPath(name) })),
+        )
+      : [],
   ]);
   return lists.flat();
 }

@@ -24,7 +24,7 @@ const SOURCES: Readonly<Record<Listed["source"], string>> = {
   platform: "the platform",
   own: "set here",
   file: "the environment file",
-  shell: "the shell of the platform",
+  shell: "the shell that started it",
 };
 
 /** Prints the names as a table; values only of those that are no secrets. */

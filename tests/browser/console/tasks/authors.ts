@@ -45,7 +45,7 @@ async function findByEmail(page: Page): Promise<void> {
   await page.keyboard.type("p42@example.com");
   assert.equal(await page.getByLabel("Column", { exact: true }).inputValue(), "email");
   await page.keyboard.press("Enter");
-  await page.getByText("1 rows on this page").waitFor();
+  await page.getByText("1 row on this page").waitFor();
   await page.locator(".data-grid tr[data-row='[42]']").waitFor();
 }
 

@@ -5,8 +5,10 @@ export const ACCESS: Readonly<Record<string, string>> = {
   "Examples in the file": "Beispiele in der Datei",
   "Download {name}": "{name} herunterladen",
   "Application {name}": "Anwendung {name}",
-  "Its secrets are shown once. The comments at the end of the file try them.":
-    "Ihre Geheimnisse werden einmal gezeigt. Die Kommentare am Ende der Datei probieren sie aus.",
+  "Its secrets are shown once.": "Ihre Geheimnisse werden nur einmal gezeigt.",
+  "Redirect URIs, one a line (optional)": "Redirect-URIs, eine je Zeile (optional)",
+  "The comments at the end of the file try them.":
+    "Die Kommentare am Ende der Datei probieren sie aus.",
   "Add application": "Anwendung anlegen",
   "Lower-case letters, digits and -; its role is app-NAME.":
     "Kleinbuchstaben, Ziffern und -; ihre Rolle heißt app-NAME.",

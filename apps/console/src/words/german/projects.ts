@@ -15,7 +15,7 @@ export const PROJECTS: Readonly<Record<string, string>> = {
   "Copied.": "Kopiert.",
   "Copy the row": "Zeile kopieren",
   "Copy as SQL": "Als SQL kopieren",
-  "Copy as template": "Als Vorlage kopieren",
+  "Copy as code": "Als Code kopieren",
   "Copy as test row": "Als Testzeile kopieren",
   unlocked: "entsperrt",
   "Pages of the database": "Seiten der Datenbank",
@@ -79,7 +79,7 @@ export const PROJECTS: Readonly<Record<string, string>> = {
   "the platform": "die Plattform",
   "set here": "hier gesetzt",
   "the environment file": "die Umgebungsdatei",
-  "the shell of the platform": "die Shell der Plattform",
+  "the shell that started it": "die Shell, die es gestartet hat",
   "{name} was removed.": "{name} wurde entfernt.",
   "Set a variable…": "Variable setzen…",
   "Set a variable": "Variable setzen",
@@ -115,8 +115,20 @@ export const PROJECTS: Readonly<Record<string, string>> = {
   "Save…": "Speichern…",
   "It runs in a transaction that is rolled back, and says how many rows it changes.":
     "Sie läuft in einer Transaktion, die zurückgerollt wird, und sagt, wie viele Zeilen sie ändert.",
-  "It can only read, all columns. Functions with outside effects are the role's matter.":
-    "Sie kann nur lesen, alle Spalten. Funktionen mit Wirkung nach außen sind Sache der Rolle.",
+  "It can only read; columns hidden elsewhere are shown.":
+    "Sie kann nur lesen; anderswo verborgene Spalten werden gezeigt.",
+  "Functions that act outside of the database run with the rights of the project's role.":
+    "Funktionen mit Wirkung außerhalb der Datenbank laufen mit den Rechten der Rolle des Projekts.",
+  "The rows are locked: “Unlock” lets you change them":
+    "Die Zeilen sind gesperrt: „Entsperren“ lässt Sie sie ändern",
+  "1 row in {ms} ms.": "1 Zeile in {ms} ms.",
+  "1 row on this page": "1 Zeile auf dieser Seite",
+  Statements: "Anweisungen",
+  Runs: "Läuft",
+  "with the platform": "mit der Plattform",
+  "until its terminal leaves": "bis sein Terminal geht",
+  "Another one: platform init, then platform up in its folder.":
+    "Ein weiteres: platform init, dann platform up in seinem Ordner.",
   "It changes {n} rows. Nothing is changed yet.": "Es ändert {n} Zeilen. Noch ist nichts geändert.",
   "It changes {n} rows, and {m} others by foreign keys and triggers. Nothing is changed yet.":
     "Sie ändert {n} Zeilen und {m} weitere durch Fremdschlüssel und Trigger. Noch ist nichts geändert.",
@@ -127,7 +139,7 @@ export const PROJECTS: Readonly<Record<string, string>> = {
   "Files queries/*.sql of the project are listed here as well.":
     "Dateien queries/*.sql des Projekts stehen ebenfalls hier.",
   History: "Verlauf",
-  "of this person, without values": "dieser Person, ohne Werte",
+  "your statements, without values of parameters": "Ihre Anweisungen, ohne Werte von Parametern",
   "Load again": "Neu laden",
   "Forget {name}": "{name} vergessen",
   Forget: "Vergessen",
