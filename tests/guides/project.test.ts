@@ -101,6 +101,12 @@ test("the excerpts of the page are lines of the sample", () => {
   for (const { text } of excerpts) assert.ok(source.includes(dedent(text)), text);
 });
 
+test("the test of the page passes", { skip }, () => {
+  const [code] = blocks.filter(({ language }) => language === "js");
+  writeFileSync(join(project, "hello.test.ts"), code!.text);
+  assert.match(type("platform test hello.test.ts"), /pass 1$/m);
+});
+
 test(
   "a user signs in, writes, uploads, sees it live in a second window, and gets the mail",
   { skip },

@@ -132,6 +132,12 @@ async function start(
   clock: ManualClock,
   onAdvance: () => void = () => {},
 ): Promise<TestService> {
+  const { routes, schedules } = declared;
+  if (routes.length + schedules.length === 0) {
+    throw new Error(
+      'startTestService: no route and no schedule is declared; import the service first, such as "./main.service.ts"',
+    );
+  }
   const log: Record<string, unknown>[] = [];
   const settled = { PORT: "0", HOST: "127.0.0.1", ...env };
   declared.environment = { env: settled, clock, inMemory: !keepsData };

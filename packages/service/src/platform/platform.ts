@@ -1,6 +1,7 @@
 // The platform at hand: sign-in, objects, messages and mail. Each part is loaded when it is first used.
 import { HttpError } from "../error/http-error.ts";
 import type { Reply } from "../result/reply.ts";
+import { declared } from "../service/declared.ts";
 import type { Mail, SendOptions, SentMail } from "./mail.ts";
 import type { Message, PublishOptions, SubscribeOptions } from "./messaging.ts";
 import type { SignedInUser, SignInOptions, SignInRequest, SignOutOptions } from "./sign-in.ts";
@@ -27,6 +28,11 @@ const loadMessaging = () => import("./messaging.ts");
  * ```
  */
 export const auth = {
+  /** False without the variables of identity, for a service that also runs without the platform. */
+  get isConfigured(): boolean {
+    return declared.settings.oidc_issuer !== undefined;
+  },
+
   /** The answer that sends the browser to identity. */
   async signIn(options: SignInOptions = {}): Promise<Reply> {
     return (await loadSignIn()).startSignIn(options);

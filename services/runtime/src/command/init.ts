@@ -63,5 +63,7 @@ function printNext(done: string, folder: string): void {
   const place = relative(process.cwd(), folder);
   const program = nameProgram("platform", { path: process.env["PATH"] ?? "", folder });
   const enter = place === "" ? "" : `  cd ${place}\n`;
-  process.stdout.write(`${done}\n\n${enter}  ${program} run --watch\n`);
+  process.stdout.write(
+    `${done}\n\n${enter}  ${program} run --watch\n  ${program} up    joins a platform that runs, or starts one\n`,
+  );
 }

@@ -11,7 +11,8 @@ export async function runTest(files: readonly string[]): Promise<number> {
   const named = files.length > 0 ? files : findTests();
   if (named.length === 0) throw new Error("there are no tests: create main.test.ts");
   const hooks = new URL("../language/register.ts", import.meta.url).href;
-  const args = ["--import", hooks, "--test", ...named];
+  // A service that its test does not stop would keep the process forever.
+  const args = ["--import", hooks, "--test", "--test-force-exit", ...named];
   const child = spawn(process.execPath, args, { stdio: "inherit" });
   const [code] = (await once(child, "exit")) as [number | null];
   return code ?? 1;

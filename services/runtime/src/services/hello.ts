@@ -1,5 +1,5 @@
 // Table entry of the sample upstream in examples/hello.
-import { formatAddress } from "@platform/kernel/config";
+import { formatAddress, nameProgram } from "@platform/kernel/config";
 import { getAddress, type ServiceEntry } from "./entry.ts";
 
 /** The sample upstream. */
@@ -20,5 +20,10 @@ export const helloEntry: ServiceEntry = {
   routes: [{ prefix: "/hello", stripPrefix: false, open: true, listener: "http" }],
   configure: (context) => ({ args: [formatAddress(getAddress(context, "sample_addr"))], env: {} }),
   describe: () => "examples/hello · behind the gateway at /hello",
-  trials: () => [],
+  trials: () => [
+    {
+      command: `${nameProgram("platform")} init ../shop`,
+      meaning: "a first project: ./platform up in its folder joins this platform",
+    },
+  ],
 };

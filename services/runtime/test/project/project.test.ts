@@ -27,7 +27,7 @@ test("init creates a project that checks, passes its tests and runs", async (t) 
     { ...made, text: made.text.replace(/^Packing .*\n/m, "") },
     {
       status: 0,
-      text: "Created notes.\n\n  cd notes\n  ./platform run --watch\n",
+      text: "Created notes.\n\n  cd notes\n  ./platform run --watch\n  ./platform up    joins a platform that runs, or starts one\n",
     },
   );
   mkdirSync(join(root, "filled"));
@@ -53,6 +53,23 @@ test("init creates a project that checks, passes its tests and runs", async (t) 
   });
   assert.equal(((await answer.json()) as { text: string }).text, "hello");
   await stopRun(running);
+});
+
+test("a test that does not stop its service ends, and one without the service says what is missing", () => {
+  runPlatform(root, "init", "careless");
+  const folder = join(root, "careless");
+  const lines = (start: string) => `import { test } from "node:test";
+import { startTestService } from "@platform/service/testing";
+${start}
+test("an answer", async () => void (await (await startTestService()).fetch("/notes")).text());
+`;
+  writeFileSync(join(folder, "open.test.ts"), lines('import "./main.service.ts";'));
+  writeFileSync(join(folder, "bare.test.ts"), lines(""));
+  const open = runPlatform(folder, "test", "open.test.ts");
+  assert.equal(open.status, 0, open.text);
+  const bare = runPlatform(folder, "test", "bare.test.ts");
+  assert.equal(bare.status, 1);
+  assert.match(bare.text, /no route and no schedule is declared; import the service first/);
 });
 
 test("convert writes a project of the language as plain TypeScript, and replaces nothing unasked", () => {
@@ -95,7 +112,7 @@ test("a clone of a project has no platform until init installs it; nothing of it
   for (let round = 0; round < 2; round += 1) {
     assert.deepEqual(runPlatform(clone, "init", "."), {
       status: 0,
-      text: "Installed the platform in this project.\n\n  ./platform run --watch\n",
+      text: "Installed the platform in this project.\n\n  ./platform run --watch\n  ./platform up    joins a platform that runs, or starts one\n",
     });
     assert.match(start().stdout, /^platform 1\./);
   }

@@ -5,6 +5,7 @@ import { createSharedFiles } from "./shared-files.ts";
 export function createApiTemplate(name: string): Readonly<Record<string, string>> {
   return {
     ...createSharedFiles(name, [
+      "./platform up              run with the platform, at the address that it prints",
       `curl localhost:3000/notes -d '{"text":"hello"}'`,
       "curl localhost:3000/notes",
     ]),

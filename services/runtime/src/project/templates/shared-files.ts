@@ -75,7 +75,7 @@ export function createSharedFiles(
     "README.md": `# ${name}
 
 \`\`\`
-./platform run --watch     run, again after each change
+./platform run --watch     run alone, again after each change
 ./platform check           find errors
 ./platform test            run the tests
 ./platform build           write one executable

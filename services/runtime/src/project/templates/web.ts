@@ -5,7 +5,7 @@ import { createSharedFiles } from "./shared-files.ts";
 export function createWebTemplate(name: string): Readonly<Record<string, string>> {
   return {
     ...createSharedFiles(name, [
-      "./platform up              run with the platform: sign-in works",
+      "./platform up              run with the platform: sign-in works at the address that it prints",
       "open http://localhost:3000",
     ]),
     "main.service.ts": `import { auth, files } from "@platform/service";
@@ -13,8 +13,6 @@ export function createWebTemplate(name: string): Readonly<Record<string, string>
 server { port: 3000 }
 
 const pages = files(new URL("./public", import.meta.url));
-// Set by \`platform up\`, which runs identity and creates a client for this service.
-const hasIdentity = process.env["OIDC_ISSUER"] !== undefined;
 
 export route GET /* (req) { return pages(req); }
 
@@ -26,6 +24,8 @@ export route POST /sign-out (req) {
 }
 
 export route GET /api/me (req) {
+  // \`platform up\` runs identity and creates a client for this service.
+  const hasIdentity = auth.isConfigured;
   const user = hasIdentity ? await auth.user(req) : undefined;
   return { hasIdentity, name: user?.name ?? null };
 }
@@ -76,7 +76,7 @@ import { after, test } from "node:test";
 import { startTestService } from "@platform/service/testing";
 import "./main.service.ts";
 
-const app = await startTestService();
+const app = await startTestService({ fakes: true });
 after(() => app.stop());
 
 test("the page and its files are served", async () => {
@@ -88,9 +88,10 @@ test("the page and its files are served", async () => {
   assert.equal((await app.fetch("/none")).status, 404);
 });
 
-test("a visitor is not signed in", async () => {
-  const answer = await app.fetch("/api/me");
-  assert.equal(((await answer.json()) as { name: unknown }).name, null);
+test("a person who has signed in is greeted, and a visitor is not", async () => {
+  const answer = await app.as({ id: "1", name: "Ada" }).fetch("/api/me");
+  assert.deepEqual(await answer.json(), { hasIdentity: true, name: "Ada" });
+  assert.deepEqual(await (await app.fetch("/api/me")).json(), { hasIdentity: true, name: null });
 });
 `,
   };
