@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import type { Database as OpenDatabase } from "@platform/kernel/db";
 import type { CompiledQuery, Kysely, QueryResult } from "kysely";
 import { addTemplateFrame } from "../error/template-position.ts";
+import { refuseGaps } from "./migration-names.ts";
 import { readMigrationFolder, selectMigrations, type MigrationTexts } from "./migrations.ts";
 import { buildStatement, readTemplate, type SqlArgument, type SqlPart } from "./sql.ts";
 
@@ -181,7 +182,12 @@ export class Database implements Queries {
     const database = await this.#connect();
     try {
       const texts = this.#readMigrations();
-      if (texts !== undefined) await database.migrate(selectMigrations(texts, database.kind));
+      if (texts !== undefined) {
+        const steps = selectMigrations(texts, database.kind);
+        const ids = steps.map(({ id }) => id);
+        refuseGaps(ids, await this.#readApplied(database));
+        await database.migrate(steps);
+      }
       return database;
     } catch (error) {
       await database.close();

@@ -39,6 +39,23 @@ export function checkMigrationOrder(names: readonly MigrationName[]): void {
   }
 }
 
+/**
+ * Checks that no number is left out in front of a migration that is not applied yet: a file may be missing, such as one that
+ * was not committed. Times have gaps. Throws an Error that names the number.
+ */
+export function refuseGaps(ids: readonly string[], applied: ReadonlySet<string>): void {
+  const names = ids.map((id) => parseMigrationName(`${id}.sql`));
+  for (const [index, { id, number, digits }] of names.entries()) {
+    const before = names[index - 1];
+    if (before === undefined || digits === TIME_DIGITS || applied.has(id)) continue;
+    if (number === before.number + 1) continue;
+    const missing = formatNumber(before.number + 1, digits);
+    throw new Error(
+      `migrations: there is no ${missing} between ${before.id} and ${id}: add the missing file, or give ${id} this number`,
+    );
+  }
+}
+
 /** The file of the next migration in the style of those before it. Throws if there are no numbers left. */
 export function nameNextMigration(
   names: readonly MigrationName[],

@@ -242,6 +242,21 @@ test("migrations are named in one of three styles, and applied in the order of t
   );
 });
 
+test("a number that is left out is refused by name, unless the next one was applied already", async (t) => {
+  const data = createFolder(t);
+  const texts = { ...NOTES, "0003-later.sql": "create table later (id integer)" };
+  await assert.rejects(
+    declare(t, { migrations: texts }, data).open(),
+    /there is no 0002 between 0001-notes and 0003-later: add the missing file, or give 0003-later this number/,
+  );
+  // Earlier versions applied it.
+  const earlier = { ...NOTES, "0002-later.sql": texts["0003-later.sql"] };
+  const database = declare(t, { migrations: earlier }, data);
+  await database.run`update platform_migrations set id = '0003-later' where id = '0002-later'`;
+  await database.close();
+  await declare(t, { migrations: texts }, data).open();
+});
+
 test("a failing migration changes nothing and names its file", async (t) => {
   const data = createFolder(t);
   const texts = { ...NOTES, "0002-more.sql": "create table more (id integer); select nonsense;" };
