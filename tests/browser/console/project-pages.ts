@@ -170,7 +170,7 @@ test(
     await page.keyboard.type(project);
     await page.getByRole("option", { name: new RegExp(`^${project}\\s*project$`) }).click();
     await page.getByRole("link", { name: "SQL", exact: true }).click();
-    await page.getByText("It can only read").waitFor();
+    await page.getByText("Statements can only read here").waitFor();
     await page.getByRole("link", { name: "Tables", exact: true }).click();
     await page.getByRole("link", { name: "people", exact: true }).click();
     await page.locator(`.data-grid tr[data-row="[30]"] td:nth-child(3)`).dblclick();

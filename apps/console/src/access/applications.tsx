@@ -157,7 +157,13 @@ function ApplicationPane({ of, onOpen }: { of: Application; onOpen: (dialog: Ope
           {of.role}
         </FactRow>
         <FactRow term={t("Redirects")} isMono>
-          <span class="wrap">{of.redirect_uris.join(" ") || "–"}</span>
+          {of.redirect_uris.length === 0
+            ? "–"
+            : of.redirect_uris.map((uri) => (
+                <div key={uri} class="wrap">
+                  {uri}
+                </div>
+              ))}
         </FactRow>
         <FactRow term={t("Scopes")} isMono>
           <span class="wrap">{of.scope || "–"}</span>

@@ -2,7 +2,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { formatTime } from "../format/format.ts";
+import { formatNumber, formatTime } from "../format/format.ts";
 import { t } from "../words/words.ts";
 import { colourOf, watchTheme } from "./colours.ts";
 
@@ -99,7 +99,7 @@ function describe(
     },
     axes: [
       { ...axis, grid: { show: false }, values: formatSplits, space: TIME_SPACE_PX },
-      { ...axis, size: 52, grid: { stroke: grid, width: 1 } },
+      { ...axis, size: 52, grid: { stroke: grid, width: 1 }, values: formatValues },
     ],
     series: [
       {},
@@ -135,6 +135,10 @@ function formatSplits(_plot: uPlot, splits: readonly number[]): string[] {
   const step = splits.length < 2 ? Infinity : splits[1]! - splits[0]!;
   const length = step < 60 ? "00:00:00".length : "00:00".length;
   return splits.map((epochS) => formatTime(epochS * 1000).slice(0, length));
+}
+
+function formatValues(_plot: uPlot, splits: readonly number[]): string[] {
+  return splits.map((value) => formatNumber(value));
 }
 
 /** Draws the marks; those that are too close to be told apart are one, with their number. */

@@ -51,50 +51,54 @@ export function ProjectsPage() {
               <p>{t("Then platform up in its folder: it joins this platform.")}</p>
             </Empty>
           ) : (
-            <>
-              <Table
-                label={t("Projects")}
-                rows={projects}
-                idOf={({ name }) => name}
-                onSelect={({ name }) => navigate(projectPath(name))}
-                isTall
-                columns={[
-                  {
-                    title: t("Project"),
-                    render: ({ name, url }) => (
-                      <span class="two">
-                        <a href={href(projectPath(name))}>{name}</a>
-                        <small class="mono">{url}</small>
-                      </span>
-                    ),
-                  },
-                  {
-                    title: t("State"),
-                    kind: "w-l",
-                    render: ({ state }) => (
-                      <State kind={KINDS[state]}>{describeState(state)}</State>
-                    ),
-                  },
-                  {
-                    title: t("Runs"),
-                    kind: "w-l wide-only",
-                    render: ({ kind }) => describeKind(kind),
-                  },
-                  {
-                    title: t("Folder"),
-                    kind: "mono wide-only",
-                    render: ({ folder }) => <span title={folder}>{folder}</span>,
-                  },
-                ]}
-              />
-              <p class="hint list-end">
-                {t("Another one: platform init, then platform up in its folder.")}
-              </p>
-            </>
+            <ProjectTable projects={projects} />
           )
         }
       </Loading>
     </Split>
+  );
+}
+
+function ProjectTable({ projects }: { projects: readonly Project[] }) {
+  return (
+    <>
+      <Table
+        label={t("Projects")}
+        rows={projects}
+        idOf={({ name }) => name}
+        onSelect={({ name }) => navigate(projectPath(name))}
+        isTall
+        columns={[
+          {
+            title: t("Project"),
+            render: ({ name, url }) => (
+              <span class="two">
+                <a href={href(projectPath(name))}>{name}</a>
+                <small class="mono">{url}</small>
+              </span>
+            ),
+          },
+          {
+            title: t("State"),
+            kind: "w-l",
+            render: ({ state }) => <State kind={KINDS[state]}>{describeState(state)}</State>,
+          },
+          {
+            title: t("Runs"),
+            kind: "w-l wide-only",
+            render: ({ kind }) => describeKind(kind),
+          },
+          {
+            title: t("Folder"),
+            kind: "mono wide-only",
+            render: ({ folder }) => <span title={folder}>{folder}</span>,
+          },
+        ]}
+      />
+      <p class="hint list-end">
+        {t("Another one: platform init, then platform up in its folder.")}
+      </p>
+    </>
   );
 }
 
@@ -237,7 +241,7 @@ function DatabaseTable({ project, items }: { project: string; items: readonly Da
           ),
         },
         {
-          title: t("Statements"),
+          title: t("Queries"),
           kind: "w-s",
           render: ({ name }) => (
             <a class="link" href={href(sqlPath(project, name))}>

@@ -17,7 +17,6 @@ export function SqlEditor(props: {
   const { value, names, fault, onInput, onRun } = props;
   const area = useRef<HTMLTextAreaElement>(null);
   const [word, setWord] = useState("");
-  const lines = Math.min(LINES_MAX, Math.max(LINES_MIN, value.split("\n").length));
   const suggestions = completeWord(word, names);
   const follow = (): void => {
     const element = area.current;
@@ -42,7 +41,7 @@ export function SqlEditor(props: {
   };
   return (
     <div class="sql-editor">
-      <div class="sql-box" style={{ height: `${lines * 20 + 18}px` }}>
+      <div class="sql-box" style={{ height: `${countLines(value) * 20 + 18}px` }}>
         <Coloured text={value} fault={fault} />
         <textarea
           ref={area}
@@ -68,6 +67,10 @@ export function SqlEditor(props: {
       <Names names={suggestions} onChoose={complete} />
     </div>
   );
+}
+
+function countLines(value: string): number {
+  return Math.min(LINES_MAX, Math.max(LINES_MIN, value.split("\n").length));
 }
 
 function describePlace(value: string, at: number): string {

@@ -255,7 +255,7 @@ function Buttons(props: {
       <span class="hint">
         {isChange
           ? t("It runs in a transaction that is rolled back, and says how many rows it changes.")
-          : t("It can only read; columns hidden elsewhere are shown.")}
+          : t("Statements can only read here; columns hidden elsewhere are shown.")}
         {props.kind === "postgres" &&
           ` ${t("Functions that act outside of the database run with the rights of the project's role.")}`}
       </span>
@@ -335,7 +335,7 @@ function Refused({ failure }: { failure: ApiFailure }) {
 
 function Answer({ answer }: { answer: QueryAnswer }) {
   const { columns, rows, truncated, elapsed_ms: ms } = answer;
-  const shown = { n: formatNumber(rows.length), ms };
+  const shown = { n: formatNumber(rows.length), ms: formatNumber(ms) };
   return (
     <>
       <p class="hint grid-hint" role="status">

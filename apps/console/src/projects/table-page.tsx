@@ -181,13 +181,7 @@ function RowTable(props: {
         onSort={(next) => setQuery({ sort: next, cursor: undefined, row: undefined })}
       />
       <p class="hint grid-end" role="status">
-        {page.truncated
-          ? t("{n} rows; the page ends early, as its values are large.", {
-              n: formatNumber(page.items.length),
-            })
-          : page.items.length === 1
-            ? t("1 row on this page")
-            : t("{n} rows on this page", { n: formatNumber(page.items.length) })}
+        {describePage(page)}
         {page.next_cursor !== null && (
           <>
             {" "}
@@ -207,6 +201,12 @@ function RowTable(props: {
       </p>
     </>
   );
+}
+
+function describePage({ items, truncated: isTruncated }: RowPage): string {
+  const n = formatNumber(items.length);
+  if (isTruncated) return t("{n} rows; the page ends early, as its values are large.", { n });
+  return items.length === 1 ? t("1 row on this page") : t("{n} rows on this page", { n });
 }
 
 function Tools(props: {

@@ -56,7 +56,7 @@ export function SchedulesPage() {
               <div class="cmd">
                 <code>{"every 5m { … }"}</code>
               </div>
-              <p>{t("Declared in a service file of the project where platform up was started.")}</p>
+              <p>{t("Declared in a service file of a project.")}</p>
             </Empty>
           ) : (
             <>

@@ -176,13 +176,13 @@ export async function loadNames(): Promise<Choice[]> {
       })),
     ),
     may(RUN) ? read("runtime", "/schedules", listRuns) : [],
-    hasFeature("runtime", "projects")
-      ? read("runtime", "/projects", ({ items }: { items: { name: string }[] }) =>
-          items.map(({ name }) => ({ label: name, note: t("project"), to: projectPath(name) })),
-        )
-      : [],
+    hasFeature("runtime", "projects") ? read("runtime", "/projects", listProjects) : [],
   ]);
   return lists.flat();
+}
+
+function listProjects({ items }: { items: { name: string }[] }): Name[] {
+  return items.map(({ name }) => ({ label: name, note: t("project"), to: projectPath(name) }));
 }
 
 function listRuns({ items }: { items: { service: string; name: string }[] }): Name[] {

@@ -52,11 +52,9 @@ const projectSchema = z.object({
     .string()
     .nullable()
     .meta({ description: "RFC 3339; since then requests reach its present version" }),
-  reload_failure: z
-    .string()
-    .meta({
-      description: "the error of a newer version that could not be started, with its lines",
-    }),
+  reload_failure: z.string().meta({
+    description: "the error of a newer version that could not be started, with its lines",
+  }),
 });
 type ProjectDocument = z.input<typeof projectSchema>;
 

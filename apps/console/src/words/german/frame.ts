@@ -173,7 +173,7 @@ export const FRAME: Readonly<Record<string, string>> = {
   free: "frei",
   "msg/s in": "Nachr./s",
   topics: "Topics",
-  "dead/s": "tot/s",
+  "dead/s": "Dead/s",
   queued: "wartend",
   tunnels: "Tunnel",
   services: "Dienste",

@@ -73,7 +73,7 @@ export const PROJECTS: Readonly<Record<string, string>> = {
     "Das Schema gehört den Migrationen, deshalb wurde nichts geändert. Legen Sie diese Datei in den Ordner des Projekts: Das Projekt wendet sie beim Start an.",
   "Text of the migration": "Text der Migration",
   Environment: "Umgebung",
-  "Errors in the log": "Fehler im Log",
+  "Errors in the log": "Fehler im Protokoll",
   secret: "geheim",
   Set: "Setzen",
   "the platform": "die Plattform",
@@ -115,15 +115,15 @@ export const PROJECTS: Readonly<Record<string, string>> = {
   "Save…": "Speichern…",
   "It runs in a transaction that is rolled back, and says how many rows it changes.":
     "Sie läuft in einer Transaktion, die zurückgerollt wird, und sagt, wie viele Zeilen sie ändert.",
-  "It can only read; columns hidden elsewhere are shown.":
-    "Sie kann nur lesen; anderswo verborgene Spalten werden gezeigt.",
+  "Statements can only read here; columns hidden elsewhere are shown.":
+    "Anweisungen können hier nur lesen; anderswo verborgene Spalten werden gezeigt.",
   "Functions that act outside of the database run with the rights of the project's role.":
     "Funktionen mit Wirkung außerhalb der Datenbank laufen mit den Rechten der Rolle des Projekts.",
   "The rows are locked: “Unlock” lets you change them":
     "Die Zeilen sind gesperrt: „Entsperren“ lässt Sie sie ändern",
   "1 row in {ms} ms.": "1 Zeile in {ms} ms.",
   "1 row on this page": "1 Zeile auf dieser Seite",
-  Statements: "Anweisungen",
+  Queries: "Abfragen",
   Runs: "Läuft",
   "with the platform": "mit der Plattform",
   "until its terminal leaves": "bis sein Terminal geht",
@@ -162,7 +162,7 @@ export const PROJECTS: Readonly<Record<string, string>> = {
   table: "Tabelle",
   API: "API",
   "API of {name}": "API von {name}",
-  "Open at its own host": "Auf ihrem eigenen Host öffnen",
+  "Open at its own host": "Am eigenen Host öffnen",
   "Routes that need the project's own sign-in are tried at its own host.":
     "Routen, die die Anmeldung des Projekts brauchen, werden auf dessen eigenem Host ausprobiert.",
   "Path or summary": "Pfad oder Beschreibung",

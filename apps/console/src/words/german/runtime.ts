@@ -29,8 +29,7 @@ export const RUNTIME: Readonly<Record<string, string>> = {
   Stopped: "Angehalten",
   "{name} runs now.": "{name} läuft jetzt.",
   "No schedules yet": "Noch keine Zeitpläne",
-  "Declared in a service file of the project where platform up was started.":
-    "In einer Service-Datei des Projekts angegeben, in dem platform up gestartet wurde.",
+  "Declared in a service file of a project.": "In einer Service-Datei eines Projekts angegeben.",
   Schedule: "Zeitplan",
   "Last run": "Letzter Lauf",
   "Next run": "Nächster Lauf",

@@ -202,7 +202,7 @@ export const SERVICES: Readonly<Record<string, string>> = {
   "This role is built in.": "Diese Rolle ist eingebaut.",
   "Permissions, one a line": "Berechtigungen, eine je Zeile",
   Grants: "Abläufe",
-  Redirects: "Rücksprünge",
+  Redirects: "Redirect-URIs",
   Scopes: "Scopes",
   "New client": "Neuer Client",
   "Its tokens become invalid immediately.": "Seine Token werden sofort ungültig.",

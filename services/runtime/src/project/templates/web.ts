@@ -25,9 +25,8 @@ export route POST /sign-out (req) {
 
 export route GET /api/me (req) {
   // \`platform up\` runs identity and creates a client for this service.
-  const hasIdentity = auth.isConfigured;
-  const user = hasIdentity ? await auth.user(req) : undefined;
-  return { hasIdentity, name: user?.name ?? null };
+  const user = auth.isConfigured ? await auth.user(req) : undefined;
+  return { hasIdentity: auth.isConfigured, name: user?.name ?? null };
 }
 `,
     "public/index.html": `<!doctype html>
