@@ -59,6 +59,21 @@ export function toCell(value: Shown): Cell {
   return typeof head === "string" ? { text: head, bytes } : { blob: encode(head), bytes };
 }
 
+/**
+ * A text of SQLite that is not valid UTF-8 has other bytes than its string, in which U+FFFD stands for them: it is shown like a
+ * text that is not whole, so that no row is found or changed by the wrong bytes.
+ */
+export function markInvalidText(cell: Cell): Cell {
+  if (typeof cell !== "string" || !cell.includes("\ufffd")) return cell;
+  return { text: cell, bytes: Buffer.byteLength(cell) };
+}
+
+/** True for a cell of {@link markInvalidText}. */
+export function isInvalidText(cell: Cell): boolean {
+  if (cell === null || typeof cell !== "object" || !("text" in cell)) return false;
+  return cell.text.includes("\ufffd");
+}
+
 /** Reads a value. Throws 400 for integers of more than 64 bits. */
 export function fromCell(cell: InputCell): SqlValue {
   if (cell === null || typeof cell === "string") return cell;

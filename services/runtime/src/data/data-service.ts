@@ -11,7 +11,15 @@ import {
 import type { Clock } from "@platform/kernel/time";
 import { readTables } from "./catalogue.ts";
 import { toText, type DataTable } from "./table.ts";
-import { type Cell, fromCell, type InputCell, toCell, toInput } from "./cells.ts";
+import {
+  type Cell,
+  fromCell,
+  type InputCell,
+  isInvalidText,
+  markInvalidText,
+  toCell,
+  toInput,
+} from "./cells.ts";
 import { DataStore } from "./data-store.ts";
 import type { IsHidden } from "./hidden-columns.ts";
 import { KnownTables } from "./known-tables.ts";
@@ -27,13 +35,14 @@ import {
   matchKey,
   type PageRequest,
   type Position,
+  type PositionCell,
   RowQueries,
   type RowQuery,
 } from "./row-query.ts";
 import { bindParameters, locateFault, readKind, removeLiterals } from "./statement.ts";
 import { describeMigration } from "./new-migration.ts";
 import { explainSlowPage } from "./slow-page.ts";
-import { markParameter, quoteName } from "./dialect.ts";
+import { markParameter, quoteName, type SqlDialect } from "./dialect.ts";
 
 /** Limits of a question. */
 const LIMITS: SqlLimits = {
@@ -85,6 +94,13 @@ export interface TableName extends DatabaseName {
 export interface DataRow {
   readonly key: Record<string, Cell> | null;
   readonly values: Cell[];
+}
+
+/** A row with the query that has found it, and its place in the query's rows. */
+interface FoundRow {
+  readonly row: DataRow;
+  readonly query: RowQuery;
+  readonly place: number;
 }
 
 /** A page of rows. */
@@ -192,7 +208,7 @@ export class DataService {
   async #readPage(name: TableName, table: DataTable, request: PageRequest): Promise<RowPage> {
     const { dialect } = this.find(name);
     const queries = new RowQueries(table, dialect).page({ ...request, limit: request.limit + 1 });
-    const found: { row: DataRow; isNull: boolean }[] = [];
+    const found: FoundRow[] = [];
     let isTruncated = false;
     for (const query of queries) {
       const wanted = request.limit + 1 - found.length;
@@ -201,13 +217,35 @@ export class DataService {
         throw explainSlowPage(error, table, request);
       });
       isTruncated = answer.isTruncated;
-      const rows = answer.rows.slice(0, wanted).map((row) => toRow(table, row));
-      found.push(...rows.map((row) => ({ row, isNull: query.isNull })));
+      const rows = answer.rows.slice(0, wanted).map((row) => toRow(table, row, dialect));
+      found.push(...rows.map((row, place) => ({ row, query, place })));
     }
     const items = found.slice(0, request.limit);
     const isLast = found.length <= request.limit && !isTruncated;
-    const next = isLast ? undefined : locate(table, items.at(-1), request);
+    const next = isLast ? undefined : await this.#locate(name, table, items.at(-1), request);
     return { items: items.map(({ row }) => row), next, isTruncated };
+  }
+
+  /** The position of a row. Undefined without a key, or with a value that is too long to continue behind it. */
+  async #locate(
+    name: TableName,
+    table: DataTable,
+    last: FoundRow | undefined,
+    { sort }: PageRequest,
+  ): Promise<Position | undefined> {
+    if (last === undefined || last.row.key === null) return undefined;
+    const { row, query, place } = last;
+    const index = table.columns.findIndex(({ name: column }) => column === sort?.column);
+    const cells = [...Object.values(row.key!), ...(index === -1 ? [] : [row.values[index]!])];
+    const texts = cells.some(isInvalidText)
+      ? await this.#ask(name, new RowQueries(table, "sqlite").bytes(query, sort?.column, place))
+      : undefined;
+    const values = cells.map((cell, at) =>
+      isInvalidText(cell) ? readRaw(texts?.rows[0]?.[at]) : toInput(cell),
+    );
+    if (values.includes(undefined)) return undefined;
+    const key = values.slice(0, Object.keys(row.key!).length) as PositionCell[];
+    return { isNull: query.isNull, value: values[key.length] ?? null, key };
   }
 
   /** The row with a key; undefined if there is none. */
@@ -218,7 +256,7 @@ export class DataService {
     const table = await this.readTable(name);
     const query = new RowQueries(table, this.find(name).dialect).row(key);
     const { rows } = await this.#ask(name, query);
-    return rows[0] === undefined ? undefined : toRow(table, rows[0]);
+    return rows[0] === undefined ? undefined : toRow(table, rows[0], this.find(name).dialect);
   }
 
   /** A whole value, also of a hidden column. Throws 404 if there is no such row, and 413 if it is too large. */
@@ -503,9 +541,11 @@ function moveFault(error: unknown, by: number): unknown {
 }
 
 // The key comes first; each shown value is followed by the size of a long one.
-function toRow(table: DataTable, values: SqlAnswer["rows"][number]): DataRow {
+function toRow(table: DataTable, values: SqlAnswer["rows"][number], dialect: SqlDialect): DataRow {
   const names = table.key ?? [];
-  const key = Object.fromEntries(names.map((name, index) => [name, toCell(values[index]!)]));
+  const format = (value: SqlAnswer["rows"][number][number]): Cell =>
+    dialect === "sqlite" ? markInvalidText(toCell(value)) : toCell(value);
+  const key = Object.fromEntries(names.map((name, index) => [name, format(values[index]!)]));
   return {
     key: table.key === null ? null : key,
     values: table.columns.map(({ hidden }, index) => {
@@ -513,7 +553,7 @@ function toRow(table: DataTable, values: SqlAnswer["rows"][number]): DataRow {
       const value = values[at]!;
       if (hidden) return value === null ? null : { hidden: true };
       const long = values[at + 1];
-      return typeof long === "string" ? describeLong(long) : toCell(value);
+      return typeof long === "string" ? describeLong(long) : format(value);
     }),
   };
 }
@@ -524,18 +564,9 @@ function describeLong(text: string): Cell {
   return kind === "blob" ? { blob: "", bytes: Number(bytes) } : { text: "", bytes: Number(bytes) };
 }
 
-/** The position of a row. Undefined without a key, or with a value that is too long to continue behind it. */
-function locate(
-  table: DataTable,
-  last: { row: DataRow; isNull: boolean } | undefined,
-  { sort }: PageRequest,
-): Position | undefined {
-  if (last === undefined || last.row.key === null) return undefined;
-  const index = table.columns.findIndex(({ name }) => name === sort?.column);
-  const value = index === -1 ? null : toInput(last.row.values[index]!);
-  const key = Object.values(last.row.key).map(toInput);
-  if (value === undefined || key.includes(undefined)) return undefined;
-  return { isNull: last.isNull, value, key: key as InputCell[] };
+function readRaw(value: unknown): PositionCell | undefined {
+  if (!(value instanceof Uint8Array)) return undefined;
+  return { raw: Buffer.from(value).toString("base64") };
 }
 
 function readSqlitePlan({ rows }: SqlAnswer): { depth: number; text: string }[] {

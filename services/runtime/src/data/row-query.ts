@@ -39,12 +39,20 @@ export const conditionSchema = z.strictObject({
 /** A condition of a filter. */
 export type Condition = z.output<typeof conditionSchema>;
 
+/** A value of a position: bytes for a text of SQLite that is not valid UTF-8, which no string holds. */
+const positionCellSchema = z.union([
+  inputCellSchema,
+  z.strictObject({ raw: z.base64().max(WHOLE_BYTES_MAX * 2) }),
+]);
+/** A value of a position. */
+export type PositionCell = z.output<typeof positionCellSchema>;
+
 /** The last row of a page. */
 export const positionSchema = z.object({
   /** True if it is in the part of rows without a value in the sorted column. */
   isNull: z.boolean(),
-  value: inputCellSchema,
-  key: z.array(inputCellSchema),
+  value: positionCellSchema,
+  key: z.array(positionCellSchema),
 });
 /** The last row of a page. */
 export type Position = z.output<typeof positionSchema>;
@@ -63,6 +71,8 @@ export interface RowQuery {
   readonly parameters: SqlValue[];
   /** True for the part of rows without a value in the sorted column. */
   readonly isNull: boolean;
+  /** The statement without its columns and its limit. */
+  readonly rest: string;
 }
 
 /** Builds a table's queries. Its columns in the rows: the key, the shown values, and the sizes of long ones. */
@@ -96,8 +106,22 @@ export class RowQueries {
   row(key: Readonly<Record<string, InputCell>>): RowQuery {
     const parameters: SqlValue[] = [];
     const where = this.#matchKey(key, parameters);
-    const sql = `select ${this.#listColumns()} from ${this.#name} where ${where}`;
-    return { sql, parameters, isNull: false };
+    const rest = ` from ${this.#name} where ${where}`;
+    return { sql: `select ${this.#listColumns()}${rest}`, parameters, isNull: false, rest };
+  }
+
+  /** The query of the bytes of the texts of a row's key and sorted value, at its place in a query of SQLite. */
+  bytes(
+    { rest, parameters }: RowQuery,
+    sort: string | undefined,
+    place: number,
+  ): Pick<RowQuery, "sql" | "parameters"> {
+    const names = (this.#table.key ?? []).map((name) => this.#keyName(name));
+    if (sort !== undefined) names.push(quoteName(sort));
+    const list = names.map(
+      (name) => `case typeof(${name}) when 'text' then cast(${name} as blob) end`,
+    );
+    return { sql: `select ${list.join(", ")}${rest} limit 1 offset ${place}`, parameters };
   }
 
   /** The condition that finds the row with a key; values are added to `parameters`. Throws 400 if the key is not whole. */
@@ -119,7 +143,7 @@ export class RowQueries {
     if (isNull === false) conditions.push(`${quoteName(column!)} is not null`);
     if (after !== undefined) {
       const sign = isDescending ? "<" : ">";
-      const bind = (cell: InputCell): string => this.#bind(cell, parameters);
+      const bind = (cell: PositionCell): string => this.#bindPosition(cell, parameters);
       const keys = `(${key.map((name) => this.#keyName(name)).join(", ")})`;
       if (sorts) {
         const name = quoteName(column);
@@ -141,8 +165,9 @@ export class RowQueries {
     ].map((name) => `${this.#name}.${name}${direction}`);
     const where = conditions.length === 0 ? "" : ` where ${conditions.join(" and ")}`;
     const by = order.length === 0 ? "" : ` order by ${order.join(", ")}`;
-    const sql = `select ${this.#listColumns()} from ${this.#name}${where}${by} limit ${limit}`;
-    return { sql, parameters, isNull: isNull === true };
+    const rest = ` from ${this.#name}${where}${by}`;
+    const sql = `select ${this.#listColumns()}${rest} limit ${limit}`;
+    return { sql, parameters, isNull: isNull === true, rest };
   }
 
   get #name(): string {
@@ -216,6 +241,13 @@ export class RowQueries {
   #bind(cell: InputCell, parameters: SqlValue[]): string {
     parameters.push(fromCell(cell));
     return markParameter(this.#dialect, parameters.length);
+  }
+
+  #bindPosition(cell: PositionCell, parameters: SqlValue[]): string {
+    if (cell === null || typeof cell !== "object" || !("raw" in cell)) {
+      return this.#bind(cell, parameters);
+    }
+    return `cast(${this.#bind({ blob: cell.raw }, parameters)} as text)`;
   }
 
   #find(name: string): DataTable["columns"][number] {

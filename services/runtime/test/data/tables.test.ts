@@ -402,6 +402,43 @@ for (const { database, skip, start } of DIALECTS) {
   });
 }
 
+test("texts that are not valid UTF-8 keep their place in the order, and change no other row", async (t) => {
+  const bytes = ["61", "61fe", "61ff", "62", "efbfbd", "fe", "ff"];
+  const rows = bytes.map(
+    (hex, index) => `(cast(x'${hex}' as text), cast(x'ff' as text), ${index})`,
+  );
+  const sql = `create table words(word text primary key, note text, place integer) without rowid;
+    insert into words values ${rows.join(", ")};`;
+  const { call, place } = await startData(t, { databases: { shop: { items: sql } } });
+  const path = "/projects/shop/databases/items/tables/words/rows";
+  for (const sort of ["", "&sort=note", "&sort=-word"]) {
+    const places: number[] = [];
+    let cursor = "";
+    do {
+      const { body } = await call("GET", `${path}?limit=2${sort}${cursor}`);
+      places.push(...body.items.map(({ values }: { values: number[] }) => values[2]!));
+      cursor = body.next_cursor === null ? "" : `&cursor=${encodeURIComponent(body.next_cursor)}`;
+    } while (cursor !== "" && places.length < 20);
+    const wanted = [...bytes.keys()];
+    assert.deepEqual(places, sort === "&sort=-word" ? wanted.toReversed() : wanted, sort);
+  }
+  const { body } = await call("GET", `${path}?limit=2`);
+  assert.deepEqual(body.items[1].key, { word: { text: "a\ufffd", bytes: 4 } });
+  const wrong = { key: { word: "\ufffd" }, before: { place: 5 }, set: { place: 9 } };
+  assert.equal((await call("PATCH", path, { json: wrong })).status, 409);
+  const right = { key: { word: "a" }, before: { place: 0 }, set: { place: 8 } };
+  assert.equal((await call("PATCH", path, { json: right })).body.kept, true);
+  const database = new DatabaseSync(join(place("shop").dataFolder, "items.sqlite"));
+  const found = database
+    .prepare("select hex(word) word, hex(note) note from words order by 1")
+    .all();
+  database.close();
+  assert.deepEqual(
+    found.map(({ word, note }) => [word, note]),
+    bytes.map((hex) => [hex.toUpperCase(), "FF"]),
+  );
+});
+
 test("a long value is cut, and downloaded whole", async (t) => {
   const sql = `create table texts(id integer primary key, body text, raw blob);
     insert into texts values (1, '${LONG}', zeroblob(300000))`;
