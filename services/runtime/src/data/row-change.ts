@@ -4,7 +4,7 @@ import type { SqlValue } from "@platform/kernel/sql-child";
 import type { DataTable } from "./table.ts";
 import { type InputCell, fromCell } from "./cells.ts";
 import { compareColumn, markParameter, nameSame, quoteName, type SqlDialect } from "./dialect.ts";
-import { findColumn, matchKey } from "./row-query.ts";
+import { findColumn, matchKey, readInfinity } from "./row-query.ts";
 
 type Values = Readonly<Record<string, InputCell>>;
 
@@ -78,7 +78,7 @@ function matchRow(
   const conditions = [matchKey(table, dialect, key, parameters)];
   for (const [name, value] of Object.entries(before)) {
     const column = findColumn(table, name);
-    const mark = bind(value, dialect, parameters);
+    const mark = bind(readInfinity(dialect, column, value), dialect, parameters);
     conditions.push(`${compareColumn(dialect, column)} ${nameSame(dialect)} ${mark}`);
   }
   return conditions.join(" and ");

@@ -27,6 +27,8 @@ const OPERATIONS = [
   "set",
 ] as const;
 const SIGNS = { eq: "=", ne: "<>", lt: "<", le: "<=", gt: ">", ge: ">=" } as const;
+/** Types of SQLite whose columns prefer numbers. */
+const NUMBER_TYPE = /int|real|floa|doub|num|dec/i;
 /** Types of PostgreSQL whose values may be long. */
 const LONG_TYPE = /^(?:text|character|json|xml|bytea|"?citext|tsvector)/;
 
@@ -147,10 +149,11 @@ export class RowQueries {
       const keys = `(${key.map((name) => this.#keyName(name)).join(", ")})`;
       if (sorts) {
         const name = quoteName(column);
-        const first = bind(after.value);
+        const value = this.#adaptPosition(after.value, column);
+        const first = bind(value);
         // The first condition alone is one that an index can use.
         conditions.push(`${name} ${sign}= ${first}`);
-        const second = bind(after.value);
+        const second = bind(value);
         conditions.push(
           `(${name} ${sign} ${second} or ${keys} ${sign} (${after.key.map(bind).join(", ")}))`,
         );
@@ -233,14 +236,18 @@ export class RowQueries {
   // Texts of a form are compared with numbers of columns without a type.
   #adapt(value: InputCell, type: string): InputCell {
     if (this.#dialect !== "sqlite" || typeof value !== "string") return value;
-    return /int|real|floa|doub|num|dec/i.test(type) && /^-?\d{1,15}$/.test(value)
-      ? Number(value)
-      : value;
+    if (NUMBER_TYPE.test(type) && /^-?\d{1,15}$/.test(value)) return Number(value);
+    return readInfinity(this.#dialect, { type }, value);
   }
 
   #bind(cell: InputCell, parameters: SqlValue[]): string {
     parameters.push(fromCell(cell));
     return markParameter(this.#dialect, parameters.length);
+  }
+
+  #adaptPosition(cell: PositionCell, column: string): PositionCell {
+    if (cell === null || typeof cell === "object") return cell;
+    return readInfinity(this.#dialect, findColumn(this.#table, column), cell);
   }
 
   #bindPosition(cell: PositionCell, parameters: SqlValue[]): string {
@@ -253,6 +260,16 @@ export class RowQueries {
   #find(name: string): DataTable["columns"][number] {
     return findColumn(this.#table, name);
   }
+}
+
+/** JSON has no infinity, which is shown as a text; SQLite finds it as a number only. */
+export function readInfinity<Value extends InputCell>(
+  dialect: SqlDialect,
+  { type }: Pick<DataTable["columns"][number], "type">,
+  value: Value,
+): Value | number {
+  const isInfinite = value === "Infinity" || value === "-Infinity";
+  return dialect === "sqlite" && isInfinite && NUMBER_TYPE.test(type) ? Number(value) : value;
 }
 
 /** Finds a column. Throws 400 if there is none, or its values are hidden. */
@@ -283,7 +300,8 @@ export function matchKey(
       throw new PlatformError("validation_failed", `The key has no value of ${name}.`);
     }
     const column = columns.find((one) => one.name === name);
-    parameters.push(fromCell(value));
+    const isNumber = column !== undefined && typeof value === "string";
+    parameters.push(fromCell(isNumber ? readInfinity(dialect, column, value) : value));
     const mark = markParameter(dialect, parameters.length);
     if (rowId !== null || column === undefined) {
       return `${name} = ${mark}${name === "ctid" ? "::tid" : ""}`;

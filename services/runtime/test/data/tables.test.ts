@@ -439,6 +439,31 @@ test("texts that are not valid UTF-8 keep their place in the order, and change n
   );
 });
 
+test("infinity keeps its place in the order, and rows that have it can be changed", async (t) => {
+  const sql = `create table figures(id integer primary key, ratio real, note text);
+    insert into figures values (1, 9e999, 'a'), (2, -9e999, 'b'), (3, 1.5, 'c'), (4, 9e999, 'd'), (5, -9e999, 'e');`;
+  const { call } = await startData(t, { databases: { shop: { items: sql } } });
+  const path = "/projects/shop/databases/items/tables/figures/rows";
+  for (const [sort, wanted] of [
+    ["ratio", [2, 5, 3, 1, 4]],
+    ["-ratio", [4, 1, 3, 5, 2]],
+  ] as const) {
+    const ids: number[] = [];
+    let cursor = "";
+    do {
+      const { body } = await call("GET", `${path}?limit=1&sort=${sort}${cursor}`);
+      ids.push(...body.items.map(({ key }: { key: { id: number } }) => key.id));
+      cursor = body.next_cursor === null ? "" : `&cursor=${encodeURIComponent(body.next_cursor)}`;
+    } while (cursor !== "" && ids.length < 10);
+    assert.deepEqual(ids, wanted, sort);
+  }
+  const json = { key: { id: 1 }, before: { ratio: "Infinity", note: "a" }, set: { note: "new" } };
+  assert.equal((await call("PATCH", path, { json })).body.kept, true);
+  const filter = JSON.stringify([{ column: "ratio", op: "eq", value: "-Infinity" }]);
+  const { body } = await call("GET", `${path}?filter=${encodeURIComponent(filter)}`);
+  assert.equal(body.items.length, 2);
+});
+
 test("a long value is cut, and downloaded whole", async (t) => {
   const sql = `create table texts(id integer primary key, body text, raw blob);
     insert into texts values (1, '${LONG}', zeroblob(300000))`;
