@@ -15,6 +15,7 @@ import {
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
 import { FACES } from "../../src/build/library.ts";
 import { runPlatform } from "../fixture/run-process.ts";
 
@@ -195,6 +196,29 @@ test("a colleague's clone runs after npm ci, and keeps the package when another 
   assert.equal(runNpm(clone, "ci", "--omit=optional").status, 0);
   assert.ok(existsSync(join(clone, "node_modules/other/package.json")));
   assert.ok(runProject(clone, "--version").text.startsWith(PRINTED));
+});
+
+test("without TypeScript, check and the language server say so, and statements are still checked", () => {
+  const clone = join(root, "clone");
+  const checked = runProject(clone, "check");
+  assert.equal(checked.status, 0, checked.text);
+  assert.match(checked.text, /types were not checked; install typescript/);
+  const main = join(clone, "main.service.ts");
+  const text = readFileSync(main, "utf8");
+  writeFileSync(main, text.replace("select * from notes order", "select * from nowhere order"));
+  assert.match(runProject(clone, "check").text, /no such table: nowhere/);
+  writeFileSync(main, text);
+  const rootUri = pathToFileURL(clone).href;
+  const params = { rootUri, capabilities: {} };
+  const message = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params });
+  const input = `Content-Length: ${Buffer.byteLength(message)}\r\n\r\n${message}`;
+  const served = spawnSync(join(clone, "platform"), ["lsp"], {
+    cwd: clone,
+    input,
+    encoding: "utf8",
+  });
+  assert.match(served.stdout, /types are not checked; install typescript 7 in the project/);
+  assert.match(served.stdout, /"serverInfo":\{"name":"platform"/);
 });
 
 test("a package that npm has unpacked gives new projects the same file", () => {
