@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { parseEnv } from "node:util";
 import { chromiumSkip } from "@platform/kernel/testing";
 import { checkPage, goTo, openPlatform, takePicture } from "./chromium.ts";
+import { findCutTexts } from "./cut-texts.ts";
 import { developer, openIn, PAGE_LOOKS, useDeveloper } from "./developer.ts";
 
 useDeveloper();
@@ -28,6 +29,7 @@ for (const look of PAGE_LOOKS) {
       await page.getByText("shop", { exact: true }).first().click();
       await page.getByText("app-shop").waitFor();
       await checkPage(console, `an application, ${look.name}`);
+      if (look.width > 760) assert.deepEqual(await findCutTexts(page), []);
       await takePicture(console, `applications-one-${picture}`);
       await page.evaluate("localStorage.clear()");
     },

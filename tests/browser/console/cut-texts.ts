@@ -1,7 +1,7 @@
 // Texts that a page cuts off.
 import type { Page } from "playwright-core";
 
-/** Texts that a box cuts off without an ellipsis, and texts of the ledger that are cut off at all. */
+/** Texts that a box cuts off without an ellipsis or without room for some letters, and those of the ledger that are cut off at all. */
 const CUT = `(() => {
   const cut = [];
   const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
@@ -19,7 +19,7 @@ const CUT = `(() => {
         if (style.overflowX !== "hidden" && style.overflowX !== "clip") continue;
         const edge = outer.getBoundingClientRect();
         if (box.right <= edge.right + 1 && box.left >= edge.left - 1) continue;
-        if (style.textOverflow === "ellipsis" && !inLedger) break;
+        if (style.textOverflow === "ellipsis" && !inLedger && edge.width >= 32) break;
         cut.push(text);
         break;
       }

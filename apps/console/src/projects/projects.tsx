@@ -236,17 +236,14 @@ function DatabaseTable({ project, items }: { project: string; items: readonly Da
           render: ({ name, kind }) => (
             <span class="two">
               <a href={href(dataPath(project, name))}>{name}</a>
-              <small>{kind === "sqlite" ? "SQLite" : "PostgreSQL"}</small>
+              <small>
+                {kind === "sqlite" ? "SQLite" : "PostgreSQL"}
+                {" · "}
+                <a class="link" href={href(sqlPath(project, name))}>
+                  {t("SQL")}
+                </a>
+              </small>
             </span>
-          ),
-        },
-        {
-          title: t("Queries"),
-          kind: "w-s",
-          render: ({ name }) => (
-            <a class="link" href={href(sqlPath(project, name))}>
-              {t("SQL")}
-            </a>
           ),
         },
         {

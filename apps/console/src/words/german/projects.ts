@@ -123,7 +123,6 @@ export const PROJECTS: Readonly<Record<string, string>> = {
     "Die Zeilen sind gesperrt: „Entsperren“ lässt Sie sie ändern",
   "1 row in {ms} ms.": "1 Zeile in {ms} ms.",
   "1 row on this page": "1 Zeile auf dieser Seite",
-  Queries: "Abfragen",
   Runs: "Läuft",
   "with the platform": "mit der Plattform",
   "until its terminal leaves": "bis sein Terminal geht",
