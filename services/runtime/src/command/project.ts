@@ -18,6 +18,8 @@ interface Listed {
   url: string;
   rules: string[];
   cuts: string[];
+  /** Missing from platforms of earlier versions. */
+  reload_failure?: string;
 }
 
 /** Meanings of the kinds, for people. */
@@ -53,6 +55,11 @@ export async function runProjectList({ data, json }: { data: string; json: boole
   }
   for (const { name, detail, state } of items) {
     if (detail !== "" && state !== "running") process.stdout.write(`\n${name}: ${detail}\n`);
+  }
+  for (const { name, reload_failure: failure = "" } of items) {
+    if (failure === "") continue;
+    process.stdout.write(`\n${name}, the newest version does not start:\n`);
+    for (const line of failure.trimEnd().split("\n")) process.stdout.write(`  ${line}\n`);
   }
 }
 

@@ -179,6 +179,8 @@ test("the list says when a project was reloaded, and why a newer version does no
   await waitForList(([one]) => /main\.service\.ts:7:\d+: /.test(one!.reload_failure));
   writeFileSync(file, `${SOURCE}throw new Error("no licence");\n`);
   await waitForList(([one]) => /no licence\n *main\.service\.ts:7:\d+/.test(one!.reload_failure));
+  const printed = (await command(["project", "list"], folder)).out;
+  assert.match(printed, /^reloads, the newest version does not start:\n {2}Error: no licence$/m);
   const [failed] = await list();
   assert.equal(failed!.reloaded_at, reloaded!.reloaded_at, "the version that serves is the same");
   assert.equal((await ask("reloads")).text, "nothing -");
