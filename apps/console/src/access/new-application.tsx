@@ -96,7 +96,7 @@ function Fields({ of, onChange }: { of: Wanted; onChange: (change: Partial<Wante
         />
       )}
       <AreaField
-        label={t("Redirect URIs, one a line (optional)")}
+        label={t("Redirect URIs, one per line (optional)")}
         value={of.redirects}
         rows={2}
         onInput={(redirects) => onChange({ redirects })}

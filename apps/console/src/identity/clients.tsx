@@ -273,7 +273,7 @@ function ClientForm(props: EditProps & { etag: string | undefined }) {
     >
       <TextField label={t("Name")} value={name} onInput={setName} />
       <AreaField
-        label={t("Redirect URIs, one a line")}
+        label={t("Redirect URIs, one per line")}
         value={redirects}
         rows={4}
         onInput={setRedirects}

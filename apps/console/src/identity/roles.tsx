@@ -151,7 +151,12 @@ function RolePane(props: { role: Role; onDelete: () => void; onSaved: () => Prom
   return (
     <Section title={role.name} note={role.description}>
       <div class="form">
-        <AreaField label={t("Permissions, one a line")} value={shown} rows={12} onInput={setText} />
+        <AreaField
+          label={t("Permissions, one per line")}
+          value={shown}
+          rows={12}
+          onInput={setText}
+        />
         {conflict === "told" && (
           <ConflictNotice
             onCompare={() => void loaded.reload().then(() => setConflict("compared"))}
@@ -192,7 +197,7 @@ function CreateRole(props: { onClose: () => void; onSaved: () => Promise<void> }
     >
       <TextField label={t("Name")} value={name} onInput={setName} isMono required />
       <AreaField
-        label={t("Permissions, one a line")}
+        label={t("Permissions, one per line")}
         value={permissions}
         onInput={setPermissions}
       />

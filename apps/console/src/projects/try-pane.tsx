@@ -135,7 +135,7 @@ function Fields(props: {
           : {})}
       />
       <AreaField
-        label={t("Headers, one a line")}
+        label={t("Headers, one per line")}
         value={draft.headers}
         rows={2}
         onInput={(headers) => onChange({ headers })}

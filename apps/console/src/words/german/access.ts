@@ -6,7 +6,7 @@ export const ACCESS: Readonly<Record<string, string>> = {
   "Download {name}": "{name} herunterladen",
   "Application {name}": "Anwendung {name}",
   "Its secrets are shown once.": "Ihre Geheimnisse werden nur einmal gezeigt.",
-  "Redirect URIs, one a line (optional)": "Redirect-URIs, eine je Zeile (optional)",
+  "Redirect URIs, one per line (optional)": "Redirect-URIs, eine pro Zeile (optional)",
   "The comments at the end of the file try them.":
     "Die Kommentare am Ende der Datei probieren sie aus.",
   "Add application": "Anwendung anlegen",

@@ -170,7 +170,7 @@ export const PROJECTS: Readonly<Record<string, string>> = {
   Summary: "Beschreibung",
   "Path with its query": "Pfad mit Query",
   "Replace {name} by a value.": "{name} durch einen Wert ersetzen.",
-  "Headers, one a line": "Header, einer je Zeile",
+  "Headers, one per line": "Header, einer pro Zeile",
   "Sent as": "Gesendet als",
   nobody: "niemand",
   "the project's application": "Anwendung des Projekts",

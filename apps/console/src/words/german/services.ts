@@ -31,7 +31,7 @@ export const SERVICES: Readonly<Record<string, string>> = {
   "The previous secret becomes invalid immediately.":
     "Das bisherige Geheimnis wird sofort ungültig.",
   "Change {name}": "{name} ändern",
-  "Redirect URIs, one a line": "Redirect-URIs, eine je Zeile",
+  "Redirect URIs, one per line": "Redirect-URIs, eine pro Zeile",
   "New group": "Neue Gruppe",
   "No groups yet": "Noch keine Gruppen",
   "The roles of a group apply to all of its members.":
@@ -200,7 +200,7 @@ export const SERVICES: Readonly<Record<string, string>> = {
     "Benutzer, Gruppen und Clients verlieren ihre {n} Berechtigungen.",
   "Saved.": "Gespeichert.",
   "This role is built in.": "Diese Rolle ist eingebaut.",
-  "Permissions, one a line": "Berechtigungen, eine je Zeile",
+  "Permissions, one per line": "Berechtigungen, eine pro Zeile",
   Grants: "Abläufe",
   Redirects: "Redirect-URIs",
   Scopes: "Scopes",
