@@ -115,6 +115,10 @@ export function RolesPage() {
   );
 }
 
+function labelPermissions(): string {
+  return t("Permissions, one per line");
+}
+
 function RolePane(props: { role: Role; onDelete: () => void; onSaved: () => Promise<void> }) {
   const { role } = props;
   const path = `/rbac/roles/${segment(role.name)}`;
@@ -151,12 +155,7 @@ function RolePane(props: { role: Role; onDelete: () => void; onSaved: () => Prom
   return (
     <Section title={role.name} note={role.description}>
       <div class="form">
-        <AreaField
-          label={t("Permissions, one per line")}
-          value={shown}
-          rows={12}
-          onInput={setText}
-        />
+        <AreaField label={labelPermissions()} value={shown} rows={12} onInput={setText} />
         {conflict === "told" && (
           <ConflictNotice
             onCompare={() => void loaded.reload().then(() => setConflict("compared"))}
@@ -196,11 +195,7 @@ function CreateRole(props: { onClose: () => void; onSaved: () => Promise<void> }
       }}
     >
       <TextField label={t("Name")} value={name} onInput={setName} isMono required />
-      <AreaField
-        label={t("Permissions, one per line")}
-        value={permissions}
-        onInput={setPermissions}
-      />
+      <AreaField label={labelPermissions()} value={permissions} onInput={setPermissions} />
     </FormDialog>
   );
 }
