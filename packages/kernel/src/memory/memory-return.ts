@@ -133,7 +133,7 @@ export async function shrinkYoung(): Promise<void> {
 
 function allocate(): number {
   // A compiler could leave out an array that no other function gets.
-  return new Array<number>(CHUNK_BYTES / 8).fill(0).length;
+  return Array.from<number>({ length: CHUNK_BYTES / 8 }).length;
 }
 
 async function collect(): Promise<void> {
