@@ -1,4 +1,4 @@
-// What requests to a store cost without a client of ours: Node's HTTP client with presigned URLs and unsigned bodies.
+// Requests to a store without a client of ours: Node's HTTP client with presigned URLs and unsigned bodies.
 import { once } from "node:events";
 import { Agent, request, type IncomingMessage } from "node:http";
 import { CREDENTIALS, createPresigner } from "./presign.ts";

@@ -32,7 +32,7 @@ export const vectors: BenchCase = {
   run: async (context) => {
     await using workspace = new Workspace();
     const folder = FOLDER ?? join(workspace.folder, "store");
-    const fillSeconds = await fill(folder, context.say);
+    const fillSeconds = await fill(folder, (line) => context.say(line));
     const store = await startStore(context, workspace, folder, {
       PLATFORM_VAULT_VECTOR_MEMORY: String(1_024 * 1_024 * 1_024),
     });
