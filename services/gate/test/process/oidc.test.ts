@@ -170,6 +170,19 @@ for (const runtime of runtimesOfRules) {
     assert.deepEqual(await readStatuses(), [303, 200]);
   });
 
+  test(`a sign-out tells the provider whose it is, so that it need not ask (${runtime.name})`, async (context) => {
+    const metadata = { end_session_endpoint: "https://id.example/end" };
+    const { issuer, get, finishSignIn } = await start(context, shared, {}, metadata);
+    const cookie = readCookies(await finishSignIn());
+    const out = await get("/_platform/oidc/logout", cookie);
+    const to = new URL(out.headers.get("location") ?? assert.fail());
+    assert.equal(`${to.origin}${to.pathname}`, metadata.end_session_endpoint);
+    assert.equal(to.searchParams.get("client_id"), CLIENT_ID);
+    const [, claims = ""] = (to.searchParams.get("id_token_hint") ?? "").split(".");
+    const { iss, sub } = JSON.parse(Buffer.from(claims, "base64url").toString());
+    assert.deepEqual({ iss, sub }, { iss: issuer.url, sub: "ada" });
+  });
+
   test(`a renewal takes away what the provider took away, and is for the same user (${runtime.name})`, async (context) => {
     const { issuer, get, finishSignIn } = await start(context, shared);
     issuer.expiresIn = 0;
