@@ -36,7 +36,7 @@ export interface MemoryReturnOptions {
 
 /**
  * Decides when to return memory. A full collection discards the optimized code of functions that no object in use belongs to: in
- * the seconds after it, requests take up to twice the CPU time. So it comes soon after the start, while no request has been
+ * the seconds after it, requests take 1.4 to 1.8 times the CPU time. So it comes soon after the start, while no request has been
  * served, and otherwise only after ten minutes without load; after the first of them the young generation alone is shrunk.
  */
 export class MemoryReturn {
