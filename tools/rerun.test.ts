@@ -29,6 +29,9 @@ test("many failures, a run of a few files, and suites about data are not run aga
   assert.deepEqual(choose(["a", "b", "c", "d"], 400), []);
   assert.deepEqual(choose(["a"], 5), []);
   assert.deepEqual(choose(["pulse/test/kill.test.ts", "a"], 400), ["a"]);
+  assert.deepEqual(choose(["auth/test/file-faults.test.ts", "editor/faults.test.ts"], 400), [
+    "editor/faults.test.ts",
+  ]);
 });
 
 test("a file passes if each of its tests has passed in one of its two runs", () => {

@@ -6,7 +6,8 @@ const RERUN_FILES_MAX = 3;
 /** A run of so few files is somebody at work, who wants to see the failure. */
 const WHOLE_RUN_FILES_MIN = 100;
 /** Suites about lost or damaged data: that a second run loses nothing says nothing about the first. */
-export const DATA_SUITES = /crash|damage|fault|kill|recover|durab|conformance/;
+export const DATA_SUITES =
+  /crash|damage|(?:disk|file)-faults|fault-matrix|kill|recover|durab|replication\/faults|conformance/;
 
 /** Returns the failed files whose second run counts; empty if the failures stand as they are. */
 export function chooseReruns(results: readonly FileResult[]): FileResult[] {

@@ -1,6 +1,7 @@
 // Which test files run beside each other, and what a file's cost is.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { IdleCores } from "./idle-cores.ts";
 import { parseTimes, type TestCost } from "./test-costs.ts";
 import { TestQueue } from "./test-queue.ts";
 
@@ -55,4 +56,27 @@ test("a given number of jobs counts files, whatever they cost", () => {
 
 test("the CPU time of a file is that of its processes", () => {
   assert.equal(parseTimes("0m0.01s 0m0.02s\n1m2.500s 0m3.25s\n"), 65.75);
+});
+
+test("more files than cores run only while cores are idle, whatever their recorded loads", () => {
+  let [nowMs, idleMs] = [0, 0];
+  const idle = new IdleCores(() => ({ idleMs, nowMs }));
+  const files = Array.from({ length: 6 }, (_, n) => `${n}`);
+  const costs = new Map(files.map((file) => [file, { wallS: 9, cpuS: 0 }]));
+  const queue = new TestQueue(files.map(plan), { costs, cores: 2, idle });
+  const pass = (ms: number, idleCores: number): void => {
+    nowMs += ms;
+    idleMs += ms * idleCores;
+  };
+  assert.deepEqual(takeAll(queue), ["0", "1"], "as many as cores");
+  pass(500, 2);
+  assert.deepEqual(takeAll(queue), [], "too early to know");
+  pass(1_000, 0.1);
+  assert.deepEqual(takeAll(queue), ["2"], "mostly idle since the last start");
+  for (let round = 0; round < 5; round++) {
+    pass(1_000, 0.1);
+    assert.deepEqual(takeAll(queue), [], "busy");
+  }
+  pass(1_000, 1);
+  assert.deepEqual(takeAll(queue), ["3"], "idle of late");
 });

@@ -1,4 +1,5 @@
 // The order of test files: those that take longest first, and beside each other what keeps the cores busy.
+import type { IdleCores } from "./idle-cores.ts";
 import type { TestCosts } from "./test-costs.ts";
 import type { TestPlan } from "./test-plan.ts";
 
@@ -10,6 +11,8 @@ const LOAD_PER_CORE = 1.25;
 const LOAD_UNKNOWN = 0.75;
 /** Files that mostly wait are not free: each starts processes. */
 const LOAD_MIN = 0.15;
+/** More files than cores run beside each other only while so many cores have nothing to do. */
+const IDLE_CORES_MIN = 0.2;
 
 /** Options of {@link TestQueue}. */
 export interface TestQueueOptions {
@@ -17,6 +20,8 @@ export interface TestQueueOptions {
   cores: number;
   /** Files at the same time, whatever their load. */
   jobs?: number;
+  /** Without it, recorded loads alone decide. */
+  idle?: IdleCores;
 }
 
 /** Files that wait, and the load of those that run. */
@@ -41,10 +46,12 @@ export class TestQueue {
    * the cores runs alone.
    */
   take(): TestPlan | undefined {
+    if (!this.#hasRoom()) return undefined;
     const index = this.#waiting.findIndex((plan) => this.#fits(plan));
     if (index === -1) return undefined;
     const [plan] = this.#waiting.splice(index, 1);
     this.#running.add(plan!);
+    this.#options.idle?.restart();
     return plan;
   }
 
@@ -58,11 +65,20 @@ export class TestQueue {
     this.#running.delete(plan);
   }
 
-  #fits(plan: TestPlan): boolean {
-    if (this.#running.size === 0) return true;
-    const { jobs, cores } = this.#options;
+  /**
+   * Files beside each other make each other longer, so that their recorded loads look smaller than they are: without a
+   * look at the cores, more and more of them would run at the same time, and all wait for each other.
+   */
+  #hasRoom(): boolean {
+    const { jobs, cores, idle } = this.#options;
     if (jobs !== undefined) return this.#running.size < jobs;
     if (this.#running.size >= RUNNING_MAX) return false;
+    return idle === undefined || this.#running.size < cores || idle.measure() >= IDLE_CORES_MIN;
+  }
+
+  #fits(plan: TestPlan): boolean {
+    const { jobs, cores } = this.#options;
+    if (this.#running.size === 0 || jobs !== undefined) return true;
     let load = this.#loadOf(plan);
     for (const running of this.#running) load += this.#loadOf(running);
     return load <= cores * LOAD_PER_CORE;

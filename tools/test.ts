@@ -3,8 +3,10 @@
 import { spawnSync } from "node:child_process";
 import { globSync } from "node:fs";
 import { availableParallelism } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { findBuilt } from "../bin/built.js";
+import { IdleCores, isClockOurs } from "./idle-cores.ts";
 import { explainStaleInstallation } from "./installation.ts";
 import { chooseReruns, judgeRerun } from "./rerun.ts";
 import { endTestFiles, runTestFile, type FileResult, type TestCounts } from "./test-file.ts";
@@ -35,7 +37,7 @@ their built form in a run of all files, and from their sources otherwise; PLATFO
 form is written if it is out of date.
 
   --long            the long forms of kill rounds, crash states and soaks only
-  --jobs N          files to run at the same time (default: as many as keep the cores busy, by their recorded costs)
+  --jobs N          files to run at the same time (default: as many as keep the cores busy)
   --record          write the costs of the files that passed to tools/test-costs.json, beside those of the others
   --timeout SECONDS time limit for each file (default: ${FILE_TIMEOUT_S}; each long form has its own)
   --minutes N       time limit for the whole run; files that did not start are named (default: ${SHORT_MINUTES}, long: ${LONG_MINUTES})
@@ -43,6 +45,8 @@ form is written if it is out of date.
 `;
 
 const COSTLIEST_SHOWN = 10;
+/** Time between two looks at whether the cores have room for another file. */
+const LOOK_MS = 500;
 
 function fail(message: string): never {
   console.error(message);
@@ -111,6 +115,7 @@ const runs = values.long ? plans : groupPlans(plans, costs);
 const queue = new TestQueue(runs, {
   costs: addGroups(runs),
   cores: availableParallelism(),
+  ...(isClockOurs() ? { idle: new IdleCores() } : {}),
   ...(jobs === undefined ? {} : { jobs }),
 });
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
@@ -150,8 +155,8 @@ async function runAll(): Promise<void> {
     if (plan !== undefined) {
       const run = runOne(plan).finally(() => running.delete(run));
       running.add(run);
-    } else if (running.size > 0) await Promise.race(running);
-    else return;
+    } else if (running.size === 0) return;
+    else await Promise.race([...running, sleep(LOOK_MS, undefined, { ref: false })]);
   }
 }
 
