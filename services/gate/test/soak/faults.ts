@@ -20,6 +20,7 @@ const OUTAGE_MS = 1_000;
 const REDIS_UP_MS = 5_000;
 const RETURN_MS_MAX = 60_000;
 const RETURN_EVERY_MS = 100;
+const RELOAD_MS_MAX = 60_000;
 
 /** Numbers of faults so far. */
 export class FaultCounts {
@@ -101,7 +102,10 @@ export async function keepReloading(
       counts.signals++;
       continue;
     }
-    const { status } = await fetch(`${scene.url}/api/v1/admin/reload`, { method: "POST" });
+    const { status } = await fetch(`${scene.url}/api/v1/admin/reload`, {
+      method: "POST",
+      signal: AbortSignal.timeout(RELOAD_MS_MAX),
+    });
     assert.equal(status, isBroken ? 400 : 200);
     if (isBroken) counts.refused++;
     else counts.applied++;

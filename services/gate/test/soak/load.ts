@@ -9,6 +9,8 @@ import { type Scene, waits } from "./scene.ts";
 import type { Expectation, Outages } from "./tally.ts";
 
 const PAUSE_MS = 20;
+/** Longer than any response takes on a busy machine: a request without one is reported, instead of a test that never ends. */
+const SILENT_MS = 60_000;
 const TOKEN_KEPT_MS = 5_000;
 /** Paths of the cached route. */
 export const CACHED_PATHS = 40;
@@ -73,15 +75,17 @@ export function listAsks(
   ];
 }
 
-/** One request; its status, or `cut` if its response is not whole. */
+/** One request; its status, `cut` if its response is not whole, or `silent` if it did not end. */
 export async function send(port: number, agent: Agent, ask: Ask): Promise<string> {
   const { route, path, method = "GET", body, headers } = ask;
+  const signal = AbortSignal.timeout(SILENT_MS);
   const sent = request({
     host: "127.0.0.1",
     port,
     path: `/${route}${path?.() ?? "/plain"}`,
     method,
     agent,
+    signal,
     headers: { ...headers?.(), ...(body === undefined ? {} : { "Content-Length": body.length }) },
   }).end(body);
   try {
@@ -91,7 +95,7 @@ export async function send(port: number, agent: Agent, ask: Ask): Promise<string
     const isWhole = response.statusCode !== 200 || body === undefined || bytes === body.length;
     return isWhole ? String(response.statusCode) : "cut";
   } catch {
-    return "cut";
+    return signal.aborted ? "silent" : "cut";
   }
 }
 

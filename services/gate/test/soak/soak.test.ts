@@ -76,6 +76,8 @@ async function soak(context: TestContext, runtime: Runtime): Promise<void> {
   const env = probe?.env ?? {};
   const gate = await startGate(context, { runtime, folder, config: describe(0), env });
   const end = new AbortController();
+  // A test that is out of time stops its clients, too.
+  context.signal.addEventListener("abort", () => end.abort());
   const tally = new Tally();
   const scene: Scene = { ...gate, tally, over: end.signal };
   const asks = listAsks(issuer, outages);
