@@ -1,4 +1,4 @@
-// How many cores were idle of late: recorded costs are those of another machine, and of another moment.
+// Cores that were idle of late: recorded costs are those of another machine, and of another moment.
 import { availableParallelism, cpus } from "node:os";
 
 /** Shorter measurements say nothing: a test sleeps for a moment, and works again. */
