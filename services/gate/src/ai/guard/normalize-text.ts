@@ -37,11 +37,30 @@ const CODED_MAX = 8_192;
 const TEXT_SHARE_MIN = 0.8;
 const LETTERS_JOINED_MIN = 5;
 
-/** A text in lower case, with what it has in base64 or hex after it. */
+/** Words that stand in a text that is written from right to left as a whole. */
+const REVERSED_WORDS =
+  /(?:tpmorp|snoitcurtsni|erongi|laever|metsys|drowssap|seluR|selur|negnusiewna)/i;
+/** Pieces of a text that are to be joined: `"ig" + "nore"`. */
+const PIECES = /["'“”„«»`]\s?\+\s?["'“”„«»`]/g;
+/** Texts that say of themselves how they are to be read. */
+const REVERSED =
+  /\b(?:backwards?|reversed?|mirrored)\b|\brückwärts\b|\bumgekehrt\b|\bà l['’]envers\b|\bal revés\b/i;
+const ROTATED = /\brot-?13\b|\bcaesar\b/i;
+
+/** A text in lower case, with what it has in base64 or hex, backwards or in ROT13 after it. */
 export function normalizeText(text: string): string {
+  let whole = text.includes("+") ? text.replaceAll(PIECES, "") : text;
   const decoded = decodeRuns(text);
-  const whole = decoded === "" ? text : `${text}\n${decoded}`;
+  if (decoded !== "") whole += `\n\n${decoded}`;
+  if (REVERSED.test(text) || REVERSED_WORDS.test(text))
+    whole += `\n\n${Array.from(text).reverse().join("")}`;
+  if (ROTATED.test(text)) whole += `\n\n${text.replaceAll(/[a-z]/gi, rotate)}`;
   return joinLetters(isAscii(whole) ? whole.toLowerCase() : fold(whole));
+}
+
+function rotate(letter: string): string {
+  const code = letter.charCodeAt(0);
+  return String.fromCharCode((code & 0x1f) <= 13 ? code + 13 : code - 13);
 }
 
 function isAscii(text: string): boolean {
@@ -54,9 +73,14 @@ function fold(text: string): string {
   for (const character of text.normalize("NFKC").toLowerCase()) {
     const code = character.codePointAt(0)!;
     if (isHidden(code)) continue;
-    folded += code < 0x80 ? character : (LOOKALIKES.get(character) ?? character);
+    folded += code < 0x80 ? character : (LOOKALIKES.get(toBase(character, code)) ?? character);
   }
   return folded;
+}
+
+/** Greek and Cyrillic letters without their accents. */
+function toBase(character: string, code: number): string {
+  return code >= 0x370 && code < 0x530 ? character.normalize("NFD")[0]! : character;
 }
 
 // Zero-width and control characters, soft hyphens, variation selectors, tags.

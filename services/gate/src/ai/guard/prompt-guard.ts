@@ -2,6 +2,9 @@
 import { createHash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import { encodeConcepts } from "./concepts.ts";
+import { CUE_RULES } from "./cue-rules.ts";
+import { encodePassages } from "./cues.ts";
+import { DIRECT_RULES } from "./direct-rules.ts";
 import type { GuardRule } from "./guard-rule.ts";
 import { CONCEPT_RULES, MARKUP_RULES } from "./guard-rules.ts";
 import { ADDRESS_RULES, ORDER_RULES, READER_WORDS } from "./indirect-rules.ts";
@@ -11,27 +14,43 @@ import { normalizeText } from "./normalize-text.ts";
 /** Longer texts are judged in pieces, which overlap. */
 const PIECE_CHARACTERS = 6_144;
 const OVERLAP_CHARACTERS = 1_024;
+/** Texts that are longer than what people type. */
+const LONG_CHARACTERS = 1_500;
+const LONG_EXPONENT = 0.7;
+const TYPED_EXPONENT = 1.35;
 const ORDER_WEIGHT_MAX = 0.7;
 /** Characters between a reference to the session and what it orders. */
 const ORDER_DISTANCE = 300;
 
 /**
  * Probability from 0 to 1 that a text is an attack, by all rules together: 1 − ∏(1 − weight). Of the rules about whom a text
- * addresses only the strongest counts; those about what it orders count if it addresses a model, up to a limit. Data is also
- * judged by whether it speaks of the session that reads it.
+ * addresses only the strongest counts; those about what it orders count if it addresses a model, up to a limit. What is
+ * short enough to be typed has little room for chance: there, all counts more. Data is also judged by whether it speaks of
+ * the session that reads it.
  */
 export function scoreText(text: string, isData = false): number {
   const normalized = normalizeText(text);
-  const spoken = scoreNormalized(normalized);
+  const isTyped = !isData && normalized.length <= LONG_CHARACTERS;
+  const spoken = scoreNormalized(normalized, isTyped ? TYPED_EXPONENT : 1);
   return isData ? Math.max(spoken, scoreSession(normalized)) : spoken;
 }
 
-function scoreNormalized(normalized: string): number {
+function scoreNormalized(normalized: string, exponent: number): number {
   const code = encodeConcepts(normalized);
-  const direct = leave(CONCEPT_RULES, code) * leave(MARKUP_RULES, normalized);
+  const direct =
+    leave(CONCEPT_RULES, code) *
+    leave(MARKUP_RULES, normalized) *
+    leave(DIRECT_RULES, normalized) *
+    leavePassages(normalized);
   const address = READER_WORDS.test(normalized) ? findStrongest(ADDRESS_RULES, normalized) : 0;
   const order = address === 0 ? 0 : Math.min(1 - leave(ORDER_RULES, normalized), ORDER_WEIGHT_MAX);
-  return 1 - direct * (1 - address) * (1 - order);
+  return 1 - direct ** exponent * (1 - address) * (1 - order);
+}
+
+// The most suspicious passage counts. Long texts have many, most of them by chance: each counts less.
+function leavePassages(normalized: string): number {
+  const lowest = Math.min(...encodePassages(normalized).map((code) => leave(CUE_RULES, code)));
+  return normalized.length > LONG_CHARACTERS ? lowest ** LONG_EXPONENT : lowest;
 }
 
 /**
@@ -42,7 +61,7 @@ function scoreSession(normalized: string): number {
   if (!SESSION_WORDS.test(normalized)) return 0;
   let highest = 0;
   for (const rule of SESSION_RULES) {
-    const at = findRule(rule, normalized);
+    const at = rule.find(normalized);
     if (at === -1) continue;
     const near = normalized.slice(Math.max(0, at - ORDER_DISTANCE), at + ORDER_DISTANCE);
     const innocence = leave(SESSION_ORDER_RULES, near) * leave(ORDER_RULES, near);
@@ -54,36 +73,23 @@ function scoreSession(normalized: string): number {
 
 /** Compiles all rules, so that no prompt waits for that. */
 export function compileRules(): void {
-  const spoken = [CONCEPT_RULES, MARKUP_RULES, ADDRESS_RULES, ORDER_RULES];
+  const spoken = [CONCEPT_RULES, MARKUP_RULES, DIRECT_RULES, CUE_RULES, ADDRESS_RULES, ORDER_RULES];
   for (const rules of [...spoken, SESSION_RULES, SESSION_ORDER_RULES])
-    for (const rule of rules) void rule.pattern;
+    for (const rule of rules) rule.compile();
 }
 
 // The probability that is left for a harmless text.
 function leave(rules: readonly GuardRule[], text: string): number {
   let innocence = 1;
-  for (const rule of rules) if (matches(rule, text)) innocence *= 1 - rule.weight;
+  for (const rule of rules) if (rule.find(text) !== -1) innocence *= 1 - rule.weight;
   return innocence;
 }
 
 function findStrongest(rules: readonly GuardRule[], text: string): number {
   let strongest = 0;
   for (const rule of rules)
-    if (rule.weight > strongest && matches(rule, text)) strongest = rule.weight;
+    if (rule.weight > strongest && rule.find(text) !== -1) strongest = rule.weight;
   return strongest;
-}
-
-/** Place at which a rule matches; -1 if it does not. */
-function findRule(rule: GuardRule, text: string): number {
-  for (const part of rule.needs) if (!text.includes(part)) return -1;
-  if (rule.near?.test(text) === false) return -1;
-  const matcher = rule.pattern.matcher(text);
-  return matcher.find() ? matcher.start() : -1;
-}
-
-function matches(rule: GuardRule, text: string): boolean {
-  for (const part of rule.needs) if (!text.includes(part)) return false;
-  return rule.near?.test(text) !== false && rule.pattern.matcher(text).find();
 }
 
 /** Scores of texts, with those of texts that were judged before. */

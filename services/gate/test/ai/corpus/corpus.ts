@@ -1,5 +1,7 @@
 // The corpus of the prompt guard: attacks and harmless prompts, split once by the hash of each text.
 import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { ATTACK_FAMILIES, HELD_OUT_FAMILIES } from "./attacks.ts";
 import { HARMLESS } from "./harmless.ts";
 
@@ -32,4 +34,20 @@ function choosePart(text: string): "rules" | "held-out" {
 
 function listUnique(texts: readonly string[]): string[] {
   return [...new Set(texts)];
+}
+
+/** A prompt that was written one by one, by somebody who had not seen the rules. */
+export interface Wording {
+  readonly text: string;
+  readonly family: string;
+  readonly isAttack: boolean;
+}
+
+/** Wordings from which rules were written, or those that were kept from them. */
+export function readWordings(part: "rules" | "held-out"): Wording[] {
+  const text = readFileSync(join(import.meta.dirname, `wordings-${part}.jsonl`), "utf8");
+  return text
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Wording);
 }
