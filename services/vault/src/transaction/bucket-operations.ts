@@ -104,6 +104,7 @@ export function applyDeleteBucket(
   context.sql("delete from tasks where bucket = ?").run(id);
   context.sql("delete from trigger_runs where bucket = ?").run(id);
   context.sql("delete from buckets where id = ?").run(id);
+  context.bucketsWithVectors.delete(id);
   context.buckets.delete(name);
   return null;
 }

@@ -14,6 +14,7 @@ export function setVector(
   requireFittingVector(settings.vectorIndex, data);
   removeVector(context, bucket, key, version);
   const row = { id: context.nextSequence(), bucket, key, version, data };
+  context.bucketsWithVectors.set(bucket, true);
   context
     .sql("insert into vectors values (?, ?, ?, ?, ?, ?)")
     .run(row.id, bucket, key, version, data, sealVector(row));
@@ -27,6 +28,7 @@ export function removeVector(
   key: Uint8Array,
   version: string,
 ): boolean {
+  if (!mayHaveVectors(context, bucket)) return false;
   const found = context
     .sql(
       "delete from vectors where bucket = ? and key = ? and version = ? returning length(data) as bytes",
@@ -35,6 +37,16 @@ export function removeVector(
   if (found === undefined) return false;
   context.usage.edit(bucket).bytes -= Number(found["bytes"]);
   return true;
+}
+
+// Most buckets never have any: they are asked once, not at each removal of a version.
+function mayHaveVectors(context: WriterContext, bucket: number): boolean {
+  let known = context.bucketsWithVectors.get(bucket);
+  if (known === undefined) {
+    known = hasVectors(context, bucket);
+    context.bucketsWithVectors.set(bucket, known);
+  }
+  return known;
 }
 
 /** True if a version has a vector. */

@@ -72,6 +72,8 @@ export class WriterContext {
     droppedEvents: 0,
     addedTasks: {},
   };
+  /** False for buckets that have had no vectors since they were asked; the others may have lost theirs. */
+  readonly bucketsWithVectors = new Map<number, boolean>();
   /** Outcomes of the operations of the group so far. */
   outcomes: readonly Outcome[] = [];
   /** Of this start; the upper half of blob and segment ids. */
@@ -99,6 +101,7 @@ export class WriterContext {
   /** Reloads the state in memory: at the start, and after a group was undone. */
   reload(): void {
     this.buckets.clear();
+    this.bucketsWithVectors.clear();
     for (const row of this.sql("select id, name, document, seal from buckets").iterate()) {
       const { id, name, document, seal } = row as unknown as BucketRow;
       if (!matchesSeal(seal, sealBucket(name, document))) throw damagedRow(`bucket ${name}`);

@@ -53,6 +53,29 @@ test("a vector is stored with its object, or not at all", async (context) => {
   assert.throws(() => read(again, "b"), { code: "NoSuchKey" });
 });
 
+test("vectors go with their versions, in a bucket that had none and after a restart", async (context) => {
+  const dataDir = makeFolder(context);
+  const store = await openIndexed(dataDir);
+  const vector = encodeVector([1, 2]);
+  defer(context, () => store.close());
+  for (const body of ["1", "22"]) await put(store, "plain", body);
+  await put(store, "replaced", "a", { vector });
+  await put(store, "replaced", "b");
+  assert.equal(read(store, "replaced"), undefined);
+  for (const key of ["deleted", "later"]) await put(store, key, "c", { vector });
+  await store.objects.delete({ bucket: "bucket", key: "deleted" });
+  assert.equal(store.readUsage("bucket").bytes, 2 + 1 + 1 + 8);
+  await store.close();
+  const again = await openIndexed(dataDir);
+  defer(context, () => again.close());
+  await again.objects.delete({ bucket: "bucket", key: "later" });
+  assert.equal(again.readUsage("bucket").bytes, 2 + 1);
+  await again.close();
+  const index = new DatabaseSync(join(dataDir, "index.sqlite"));
+  defer(context, () => index.close());
+  assert.equal(index.prepare("select count(*) as n from vectors").get()?.["n"], 0);
+});
+
 test("an index of format 3 opens in constant time, and has no vectors", async (context) => {
   const dataDir = makeFolder(context);
   const store = await openIndexed(dataDir);
