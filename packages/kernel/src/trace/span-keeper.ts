@@ -35,6 +35,8 @@ export interface SpanKeeperOptions {
  */
 export class SpanKeeper implements SpanExporter {
   readonly #options: Required<SpanKeeperOptions>;
+  /** All traces. Most spans are thrown away after a lookup here. */
+  readonly #known = new Map<string, Trace>();
   /** By rank; the trace that was added to last is the last one. */
   readonly #traces = SHARES.map(() => new Map<string, Trace>());
   readonly #bytes = SHARES.map(() => 0);
@@ -61,13 +63,13 @@ export class SpanKeeper implements SpanExporter {
   }
 
   wants(traceId: string, isError: boolean, durationMs: number): boolean {
-    return this.takes(isError, durationMs) || this.#find(traceId) !== undefined;
+    return this.takes(isError, durationMs) || this.#known.has(traceId);
   }
 
   export(span: FinishedSpan): void {
     const { traceId } = span.context;
     const rank = rankOf(span);
-    const before = this.#find(traceId);
+    const before = this.#known.get(traceId);
     if (before === undefined && rank === 0 && !this.takesOrdinary) return;
     if (before === undefined) this.#inWindow += 1;
     const trace = before ?? { spans: [], bytes: 0, rank };
@@ -77,6 +79,7 @@ export class SpanKeeper implements SpanExporter {
       trace.spans.push(span);
       trace.bytes += estimateBytes(span);
     }
+    this.#known.set(traceId, trace);
     this.#traces[trace.rank]!.set(traceId, trace);
     this.#bytes[trace.rank]! += trace.bytes;
     this.#evict(trace.rank);
@@ -84,20 +87,13 @@ export class SpanKeeper implements SpanExporter {
 
   /** The spans of a trace in the order of their ends; empty if it is not known. */
   find(traceId: string): readonly FinishedSpan[] {
-    return this.#find(traceId)?.spans ?? [];
+    return this.#known.get(traceId)?.spans ?? [];
   }
 
   async shutdown(): Promise<void> {}
 
-  #find(traceId: string): Trace | undefined {
-    for (const traces of this.#traces) {
-      const found = traces.get(traceId);
-      if (found !== undefined) return found;
-    }
-    return undefined;
-  }
-
   #remove(traceId: string, { rank, bytes }: Trace): void {
+    this.#known.delete(traceId);
     this.#traces[rank]!.delete(traceId);
     this.#bytes[rank]! -= bytes;
   }
