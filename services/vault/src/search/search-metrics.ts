@@ -38,7 +38,7 @@ export function createVectorObserver(
 ): VectorQuestionsOptions["onFinished"] {
   const requests = registry.counter({
     name: "platform_vault_vector_requests_total",
-    help: "Searches of vectors by their end; killed ones exceeded the limit of time.",
+    help: "Searches of vectors by their end; killed ones exceeded the limit of time, the clients of aborted ones had left.",
     labels: ["outcome"],
   });
   registry.collect({

@@ -41,4 +41,5 @@ export interface VectorAnswer {
 /** From the thread. */
 export type VectorResponse =
   | ({ readonly type: "answer" } & VectorAnswer)
+  | { readonly type: "stopped" }
   | { readonly type: "failed"; readonly code: ErrorCode; readonly message: string };

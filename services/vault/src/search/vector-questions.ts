@@ -11,8 +11,8 @@ const WAIT_MS = 60_000;
 const IDLE_MS = 600_000;
 const RETRY_AFTER_SECONDS = "5";
 
-/** The end of a search; `killed` by its limit of time. */
-type VectorOutcome = "answered" | "refused" | "killed" | "failed";
+/** The end of a search; `killed` by its limit of time, `aborted` because its client has left. */
+type VectorOutcome = "answered" | "refused" | "killed" | "aborted" | "failed";
 
 /** Options of {@link VectorQuestions}. */
 export interface VectorQuestionsOptions {
@@ -24,6 +24,7 @@ export interface VectorQuestionsOptions {
 export class VectorQuestions {
   readonly #options: VectorQuestionsOptions;
   readonly #turns = new FairTurns({ places: 1, waitingMax: WAITING_MAX, waitMs: WAIT_MS });
+  readonly #stop = new Int32Array(new SharedArrayBuffer(4));
   #worker: Worker | undefined;
   #idle: NodeJS.Timeout | undefined;
 
@@ -36,12 +37,16 @@ export class VectorQuestions {
     return this.#turns.waiting;
   }
 
-  /** Answers a search. Rejects with its S3Error, and with the reason of `signal` while it waits. */
+  /** Answers a search. Rejects with its S3Error, or with the reason of `signal`, which stops it. */
   async ask(tenant: string, question: VectorQuestion, signal: AbortSignal): Promise<VectorAnswer> {
     const release = await this.#takeTurn(tenant, signal);
     clearTimeout(this.#idle);
     try {
-      const response = await this.#run(question);
+      const response = await this.#run(question, signal);
+      if (response.type === "stopped") {
+        this.#options.onFinished("aborted");
+        throw signal.reason;
+      }
       if (response.type === "answer") {
         this.#options.onFinished("answered");
         return response;
@@ -73,8 +78,12 @@ export class VectorQuestions {
     }
   }
 
-  #run(question: VectorQuestion): Promise<VectorResponse> {
+  // A search that is stopped leaves the vectors that it has read in memory, for the next one.
+  #run(question: VectorQuestion, signal: AbortSignal): Promise<VectorResponse> {
     const worker = (this.#worker ??= this.#start());
+    const stop = (): void => void Atomics.store(this.#stop, 0, 1);
+    Atomics.store(this.#stop, 0, signal.aborted ? 1 : 0);
+    signal.addEventListener("abort", stop);
     const { timeoutMs, onFinished } = this.#options;
     const { promise, resolve, reject } = Promise.withResolvers<VectorResponse>();
     const timer = setTimeout(() => {
@@ -100,6 +109,7 @@ export class VectorQuestions {
     worker.postMessage(question);
     return promise.finally(() => {
       clearTimeout(timer);
+      signal.removeEventListener("abort", stop);
       // The search has ended, and is counted once: what happens to the thread afterwards is no outcome of it.
       worker.removeAllListeners();
       worker.once("error", forget);
@@ -111,7 +121,7 @@ export class VectorQuestions {
   #start(): Worker {
     const { memoryBytes } = this.#options;
     return new Worker(new URL("./vector-thread.ts", import.meta.url), {
-      workerData: { memoryBytes } satisfies VectorThreadData,
+      workerData: { memoryBytes, stop: this.#stop } satisfies VectorThreadData,
     });
   }
 

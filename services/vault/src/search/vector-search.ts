@@ -29,6 +29,8 @@ const CANDIDATES_PER_RESULT = 5;
 const CANDIDATES_MIN = 50;
 /** A filter that leaves fewer vectors is answered without a matrix. */
 const FEW = 500;
+/** Rows that are read in well under a millisecond to a few. */
+const ROWS_PER_CHECK = 256;
 /** Share of rows without a vector at which a matrix is made again. */
 const GONE_SHARE_MAX = 0.25;
 /** Share of the memory for the vectors of a bucket that is searched exactly. */
@@ -49,47 +51,64 @@ interface FoundRow {
   metadata: string;
 }
 
+/** Nobody waits for the search any more. */
+export class SearchStopped extends Error {
+  override readonly name = "SearchStopped";
+}
+
+/** Called for each row that is read; throws SearchStopped. */
+type CheckStop = () => void;
+
 /** Searches with the matrices of the buckets that were asked last. */
 export class VectorSearch {
   readonly #arena: VectorArena;
   readonly #memoryBytes: number;
+  readonly #checkStop: CheckStop;
   /** By form and bucket. */
   readonly #matrices = new Map<string, VectorMatrix>();
   #questions = 0;
 
-  /** Matrices take up to `memoryBytes`; vectors that do not fit are read from the index. */
-  constructor(memoryBytes: number) {
+  /**
+   * Matrices take up to `memoryBytes`; vectors that do not fit are read from the index. `isStopped` is asked now and then: once it
+   * is true, the search throws SearchStopped.
+   */
+  constructor(memoryBytes: number, isStopped: () => boolean = () => false) {
     this.#memoryBytes = memoryBytes;
+    let rows = 0;
+    this.#checkStop = () => {
+      rows += 1;
+      if (rows % ROWS_PER_CHECK === 0 && isStopped()) throw new SearchStopped();
+    };
     this.#arena = new VectorArena(memoryBytes);
   }
 
   /** Searches in a transaction of `connection`. */
   search(connection: IndexConnection, question: VectorQuestion): VectorAnswer {
-    const wanted = question.condition === undefined ? undefined : findIds(connection, question);
+    const checkStop = this.#checkStop;
+    const wanted =
+      question.condition === undefined ? undefined : findIds(connection, question, checkStop);
     const ranking = new Ranking(question);
     const total = countVectors(connection, question.bucket);
     const form = this.#chooseForm(question, wanted?.length, total);
     if (form === undefined) {
-      if (wanted === undefined) rankAfter(connection, question, 0, ranking);
-      else rankIds(connection, wanted, ranking);
+      if (wanted === undefined) rankAfter(connection, question, 0, ranking, checkStop);
+      else rankIds(connection, wanted, ranking, checkStop);
       return ranking.finish(wanted?.length ?? total);
     }
     const matrix = this.#load(connection, question, form);
     const batch = Math.max(CANDIDATES_MIN, CANDIDATES_PER_RESULT * question.k);
     matrix.search(question.vector, wanted, batch, (ids, nextBound) => {
-      for (const id of rankIds(connection, ids, ranking)) {
+      for (const id of rankIds(connection, ids, ranking, checkStop)) {
         if (!existsVector(connection, id)) matrix.forget(id);
       }
       return ranking.worst > nextBound;
     });
     const { lastId } = matrix;
-    if (wanted === undefined) rankAfter(connection, question, lastId, ranking);
-    else
-      rankIds(
-        connection,
-        wanted.filter((id) => id > lastId),
-        ranking,
-      );
+    if (wanted === undefined) rankAfter(connection, question, lastId, ranking, checkStop);
+    else {
+      const later = wanted.filter((id) => id > lastId);
+      rankIds(connection, later, ranking, checkStop);
+    }
     return ranking.finish(wanted?.length ?? total);
   }
 
@@ -137,6 +156,7 @@ export class VectorSearch {
       .sql("select id, data from vectors where bucket = ? and id > ? order by id", true)
       .iterate(bucket, matrix.lastId) as Iterable<unknown> as Iterable<[number, Uint8Array]>;
     for (const [id, data] of rows) {
+      this.#checkStop();
       if (data.length !== 4 * index.dimension) continue;
       while (!matrix.add(id, data)) if (!this.#forgetOldest(matrix)) return matrix;
     }
@@ -202,12 +222,14 @@ function rankIds(
   connection: IndexConnection,
   ids: readonly number[] | Float64Array,
   ranking: Ranking,
+  checkStop: CheckStop,
 ): number[] {
   const find = connection.sql(
     `select ${COLUMNS} from vectors v cross join current c on ${LIVE} where v.id = ?`,
   );
   const others: number[] = [];
   for (const id of ids) {
+    checkStop();
     const row = find.get(id) as unknown as FoundRow | undefined;
     if (row === undefined) others.push(id);
     else ranking.add(row);
@@ -221,19 +243,25 @@ function rankAfter(
   { bucket, index, vector }: VectorQuestion,
   after: number,
   ranking: Ranking,
+  checkStop: CheckStop,
 ): void {
   const rows = connection
     .sql("select id, data from vectors where bucket = ? and id > ? order by id", true)
     .iterate(bucket, after) as Iterable<unknown> as Iterable<[number, Uint8Array]>;
   for (const [id, data] of rows) {
+    checkStop();
     if (data.length !== 4 * index.dimension) continue;
     const distance = measureDistance(vector, decodeVector(data), index.metric);
-    if (distance < ranking.worst) rankIds(connection, [id], ranking);
+    if (distance < ranking.worst) rankIds(connection, [id], ranking, checkStop);
   }
 }
 
 // In the order of the ids. Both indexes are read in the order of keys.
-function findIds(connection: IndexConnection, { bucket, condition }: VectorQuestion): Float64Array {
+function findIds(
+  connection: IndexConnection,
+  { bucket, condition }: VectorQuestion,
+  checkStop: CheckStop,
+): Float64Array {
   const { sql, values } = condition!;
   // The text is the client's filter: such statements are not kept.
   const statement = connection.database.prepare(
@@ -241,8 +269,13 @@ function findIds(connection: IndexConnection, { bucket, condition }: VectorQuest
       `where v.bucket = ? and ${sql}`,
   );
   statement.setReturnArrays(true);
-  const ids = statement.all(bucket, ...values) as unknown as [number][];
-  return Float64Array.from(ids, ([id]) => id).sort();
+  const ids: number[] = [];
+  const rows = statement.iterate(bucket, ...values) as Iterable<unknown> as Iterable<[number]>;
+  for (const [id] of rows) {
+    checkStop();
+    ids.push(id);
+  }
+  return Float64Array.from(ids).sort();
 }
 
 function existsVector(connection: IndexConnection, id: number): boolean {
@@ -265,8 +298,10 @@ function computeCenter(
     .sql("select data from vectors where bucket = ? order by id limit ?")
     .all(bucket, SAMPLE_ROWS) as { data: Uint8Array }[];
   const fitting = rows.filter(({ data }) => data.length === 4 * dimension);
+  const origin = new Float64Array(dimension);
+  const values = new Float64Array(dimension);
   for (const { data } of fitting) {
-    const values = prepare(data, metric);
+    prepare(data, metric, values, origin);
     for (let at = 0; at < dimension; at += 1) center[at]! += values[at]! / fitting.length;
   }
   return center;

@@ -3,17 +3,20 @@ import { parentPort, workerData } from "node:worker_threads";
 import { type IndexConnection, openIndexReader } from "../index/schema.ts";
 import { StoreError } from "../model/store-error.ts";
 import type { VectorQuestion, VectorResponse } from "./vector-messages.ts";
-import { VectorSearch } from "./vector-search.ts";
+import { SearchStopped, VectorSearch } from "./vector-search.ts";
 
 /** Data that the thread starts with. */
 export interface VectorThreadData {
   /** Memory for vectors. */
   readonly memoryBytes: number;
+  /** One number in shared memory, which is 1 when nobody waits for the running search any more. */
+  readonly stop: Int32Array<SharedArrayBuffer>;
 }
 
 const port = parentPort;
 if (port !== null) {
-  const search = new VectorSearch((workerData as VectorThreadData).memoryBytes);
+  const { memoryBytes, stop } = workerData as VectorThreadData;
+  const search = new VectorSearch(memoryBytes, () => Atomics.load(stop, 0) === 1);
   let path = "";
   let connection: IndexConnection | undefined;
   const open = (wanted: string): IndexConnection => {
@@ -40,6 +43,7 @@ if (port !== null) {
       index.database.exec("begin");
       return { type: "answer", ...search.search(index, question) };
     } catch (error) {
+      if (error instanceof SearchStopped) return { type: "stopped" };
       const code = error instanceof StoreError ? error.code : "InternalError";
       return {
         type: "failed",

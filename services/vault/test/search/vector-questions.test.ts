@@ -14,7 +14,7 @@ const DIMENSION = 64;
 interface Rig {
   questions: VectorQuestions;
   outcomes: string[];
-  ask: (more?: Partial<VectorQuestion>) => Promise<string[]>;
+  ask: (more?: Partial<VectorQuestion>, signal?: AbortSignal) => Promise<string[]>;
 }
 
 function createRig(t: TestContext, vectors: number, timeoutMs: number): Rig {
@@ -35,7 +35,7 @@ function createRig(t: TestContext, vectors: number, timeoutMs: number): Rig {
     await questions.close();
     rmSync(folder, { recursive: true, force: true });
   });
-  const ask: Rig["ask"] = async (more = {}) => {
+  const ask: Rig["ask"] = async (more = {}, signal = new AbortController().signal) => {
     const question: VectorQuestion = {
       path,
       bucket: 1,
@@ -48,7 +48,7 @@ function createRig(t: TestContext, vectors: number, timeoutMs: number): Rig {
       isExact: false,
       ...more,
     };
-    const { matches } = await questions.ask("tenant", question, new AbortController().signal);
+    const { matches } = await questions.ask("tenant", question, signal);
     return matches.map(({ key }) => key);
   };
   return { questions, outcomes, ask };
@@ -75,4 +75,20 @@ test("an index that cannot be opened fails its search once", async (t) => {
   await assert.rejects(ask({ path: "/nowhere/index.sqlite" }), { code: "InternalError" });
   assert.deepEqual(outcomes, ["failed"]);
   assert.equal((await ask()).length, 3);
+});
+
+test("a search whose client leaves is stopped, and the next one is answered", async (t) => {
+  const { outcomes, ask } = createRig(t, 40_000, 60_000);
+  const expected = await ask({ k: 1 });
+  for (const isExact of [false, true]) {
+    // Another metric: all vectors are read again.
+    const index = { dimension: DIMENSION, metric: isExact ? "dot" : "cosine" } as const;
+    const left = new AbortController();
+    const search = ask({ index, isExact }, left.signal);
+    await wait(5);
+    left.abort(new Error("the client has left"));
+    await assert.rejects(search, { message: "the client has left" });
+    assert.deepEqual(await ask({ k: 1 }), expected);
+  }
+  assert.deepEqual(outcomes, ["answered", "aborted", "answered", "aborted", "answered"]);
 });
