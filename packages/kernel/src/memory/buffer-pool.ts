@@ -9,20 +9,25 @@ export interface BufferPoolOptions {
   readonly sizes: readonly number[];
   /** Spare buffers of each size. */
   readonly spareMax: number;
+  /** Bytes of all spare buffers. Unbounded by default. */
+  readonly spareBytesMax?: number;
 }
 
 /** Buffers of a few sizes. Those that are not given back are collected as any others. */
 export class BufferPool {
   readonly #sizes: readonly number[];
   readonly #spareMax: number;
+  readonly #spareBytesMax: number;
+  #spareBytes = 0;
   readonly #spare: ReadonlyMap<number, Buffer[]>;
   readonly #lent = new WeakMap<ArrayBufferLike, Buffer>();
   #isUsed = false;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor({ sizes, spareMax }: BufferPoolOptions) {
+  constructor({ sizes, spareMax, spareBytesMax = Infinity }: BufferPoolOptions) {
     this.#sizes = sizes;
     this.#spareMax = spareMax;
+    this.#spareBytesMax = spareBytesMax;
     this.#spare = new Map(sizes.map((size) => [size, []]));
   }
 
@@ -32,7 +37,9 @@ export class BufferPool {
     // Most of a larger buffer would be unused.
     if (size === undefined || length < size / 2) return Buffer.allocUnsafe(length);
     this.#isUsed = true;
-    const buffer = this.#spare.get(size)!.pop() ?? Buffer.allocUnsafeSlow(size);
+    const spare = this.#spare.get(size)!.pop();
+    if (spare !== undefined) this.#spareBytes -= size;
+    const buffer = spare ?? Buffer.allocUnsafeSlow(size);
     this.#lent.set(buffer.buffer, buffer);
     return buffer.subarray(0, length);
   }
@@ -43,7 +50,11 @@ export class BufferPool {
     if (buffer === undefined) return;
     this.#lent.delete(part.buffer);
     const spare = this.#spare.get(buffer.length)!;
-    if (spare.length < this.#spareMax) spare.push(buffer);
+    const hasRoom = this.#spareBytes + buffer.length <= this.#spareBytesMax;
+    if (hasRoom && spare.length < this.#spareMax) {
+      spare.push(buffer);
+      this.#spareBytes += buffer.length;
+    }
     this.#timer ??= setInterval(() => this.#sweep(), IDLE_MS).unref();
   }
 
@@ -53,6 +64,7 @@ export class BufferPool {
       return;
     }
     for (const spare of this.#spare.values()) spare.length = 0;
+    this.#spareBytes = 0;
     clearInterval(this.#timer);
     this.#timer = undefined;
   }

@@ -31,6 +31,17 @@ test("lengths that no size suits, and buffers of others, are not kept", () => {
   assert.notEqual(pool.take(1_000).buffer, foreign.buffer);
 });
 
+test("spare buffers of all sizes have a bound together", () => {
+  const pool = new BufferPool({ sizes: [1_000, 4_000], spareMax: 8, spareBytesMax: 5_000 });
+  const [large, small, more] = [pool.take(4_000), pool.take(1_000), pool.take(1_000)];
+  for (const buffer of [large, small, more]) pool.recycle(buffer);
+  assert.equal(pool.take(1_000).buffer, small.buffer);
+  assert.notEqual(pool.take(1_000).buffer, more.buffer, "more spare bytes than allowed");
+  pool.recycle(small);
+  assert.equal(pool.take(4_000).buffer, large.buffer);
+  assert.equal(pool.take(1_000).buffer.byteLength, 1_000);
+});
+
 test("spare memory that nobody takes is given back", (context) => {
   context.mock.timers.enable({ apis: ["setInterval"] });
   const pool = new BufferPool({ sizes: [1_000], spareMax: 4 });

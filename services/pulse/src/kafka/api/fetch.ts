@@ -44,10 +44,14 @@ interface FetchSource {
   memory: BufferPool;
 }
 
-/** Sizes of the memory that records are read into: those of answers, and what an index leaves open. */
+/**
+ * Sizes of the memory that records are read into: those of answers, and what an index leaves open; the larger ones for single
+ * batches of up to 16 MiB.
+ */
 const READ_MEMORY = {
-  sizes: [1, 2, 4, 8, 16].map((times) => times * (256 + 32) * 1_024),
+  sizes: [1, 2, 4, 8, 16, 32, 40, 64].map((times) => times * (256 + 32) * 1_024),
   spareMax: 8,
+  spareBytesMax: 64 * 1_024 * 1_024,
 };
 
 /** Creates the route of Fetch. Fetch sessions (KIP-227) are not supported: the session id is always 0. */
