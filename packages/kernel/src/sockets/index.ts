@@ -11,3 +11,4 @@ export { Pace } from "./pace.ts";
 export type { PaceBound } from "./pace.ts";
 export { createReadShortener } from "./short-reads.ts";
 export type { ReadShortener, ReadTaker } from "./short-reads.ts";
+export { sliceWrites } from "./sliced-writes.ts";

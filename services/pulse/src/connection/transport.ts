@@ -3,7 +3,7 @@ import { isUtf8 } from "node:buffer";
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import { isLoopback } from "@platform/kernel/network";
-import type { Outflow } from "@platform/kernel/sockets";
+import { sliceWrites, type Outflow } from "@platform/kernel/sockets";
 import type { WebSocket } from "ws";
 import type { ConnectedClient, ListedConnection } from "./listed-connection.ts";
 
@@ -54,6 +54,7 @@ export class SocketTransport implements Transport {
 
   constructor(socket: Socket) {
     this.socket = socket;
+    sliceWrites(socket);
     this.kind = socket instanceof TLSSocket ? "tls" : "tcp";
     this.remoteAddress = plainAddress(socket.remoteAddress);
     this.isLocal = isLoopback(this.remoteAddress);
