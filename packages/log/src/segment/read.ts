@@ -2,9 +2,11 @@
 import {
   BATCH_HEADER_BYTES,
   isBatchIntact,
+  isLargeBatchIntact,
   nextOffsetOf,
   readBatchHeader,
 } from "../batch/header.ts";
+import { nextTurn, SLICE_BYTES, Slices } from "../batch/slice.ts";
 import { extentName, extentPath, type Extent, type Partition } from "../partition/partition.ts";
 import { DamagedError } from "../damage/damaged-error.ts";
 import { LogError } from "../errors.ts";
@@ -224,7 +226,7 @@ export class Reader {
       await window.need(header.bytes);
       const { position } = window;
       const taken = window.take(Math.max(bytesMax, header.bytes));
-      const intact = this.#verify(path, position, taken.bytes, order);
+      const intact = await this.#verify(path, position, taken.bytes, order);
       if (intact === taken.bytes.length) {
         const atEnd = window.position >= end;
         if (!atEnd) this.#places.put(partition, taken.nextOffset, extent, window.position);
@@ -240,14 +242,26 @@ export class Reader {
   }
 
   /** Verifies batches; returns the size of the intact ones from the start. */
-  #verify(path: string, position: number, bytes: Buffer, order: OffsetOrder): number {
+  async #verify(
+    path: string,
+    position: number,
+    bytes: Buffer,
+    order: OffsetOrder,
+  ): Promise<number> {
     if (this.#verified.covers(path, position, position + bytes.length)) return bytes.length;
+    const slices = new Slices();
     let at = 0;
-    while (at < bytes.length && isBatchIntact(bytes, at)) {
-      const header = readBatchHeader(bytes, at)!;
+    for (;;) {
+      const header = readBatchHeader(bytes, at);
+      if (header === undefined) break;
+      const isLarge = header.bytes > SLICE_BYTES;
+      // No promise for each of many small ones.
+      const isIntact = isLarge ? await isLargeBatchIntact(bytes, at) : isBatchIntact(bytes, at);
+      if (!isIntact) break;
       if (!order.accepts(header, readBatchHeader(bytes, at + header.bytes))) break;
       order.pass(header);
       at += header.bytes;
+      if (slices.uses(header.bytes) && at < bytes.length) await nextTurn();
     }
     if (at > 0) this.#verified.add(path, position, position + at);
     return at;
