@@ -1,6 +1,6 @@
 // The content of a response on its way to its reader: straight into the reader's memory, or in pieces.
 import type { UpstreamConnection } from "../upstream/connection.ts";
-import { OutgoingError, type OutgoingFailure } from "./outgoing-call.ts";
+import { OutgoingError, type OutgoingFailure, type OutgoingRequest } from "./outgoing-call.ts";
 
 /** Pieces that wait for their reader: at this size no more is received. */
 const QUEUED_BYTES_MAX = 262_144;
@@ -22,6 +22,9 @@ export class ContentQueue {
   #pieces: Buffer[] = [];
   #queuedBytes = 0;
   #isPaused = false;
+  readonly #pace: OutgoingRequest["pace"];
+  /** The next piece waits for a promise of `pace`. */
+  #isResting = false;
   #isComplete = false;
   #failure: OutgoingError | null = null;
   readonly #memory: Buffer | null;
@@ -30,13 +33,18 @@ export class ContentQueue {
   #remaining: number;
   #wake: (() => void) | null = null;
 
-  /** `length` is that of the content, -1 if it is not declared; `memory` receives all of it, if it is not null. */
+  /**
+   * `length` is that of the content, -1 if it is not declared; `memory` receives all of it, if it is not null; `pace` is that
+   * of the request.
+   */
   constructor(
     owner: ContentOwner,
     connection: UpstreamConnection,
     length: number,
     memory: Buffer | null,
+    pace?: OutgoingRequest["pace"],
   ) {
+    this.#pace = pace;
     this.#owner = owner;
     this.#connection = connection;
     this.#remaining = length;
@@ -55,15 +63,14 @@ export class ContentQueue {
     if (this.#remaining !== -1) this.#remaining -= count;
     if (this.#target !== null) {
       this.#fill(this.#target, bytes, start, end);
+      this.#rest(count);
       return;
     }
     if (count === 0) return;
+    this.#rest(count);
     this.#pieces.push(this.#connection!.keepBytes(bytes, start, end));
     this.#queuedBytes += count;
-    if (this.#queuedBytes >= QUEUED_BYTES_MAX && !this.#isPaused) {
-      this.#isPaused = true;
-      this.#connection?.socket.pause();
-    }
+    if (this.#queuedBytes >= QUEUED_BYTES_MAX) this.#pause();
     this.#settle();
   }
 
@@ -152,7 +159,7 @@ export class ContentQueue {
   async #wait(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
-    this.#owner.onWaiting(true);
+    if (!this.#isResting) this.#owner.onWaiting(true);
     await promise;
     this.#owner.onWaiting(false);
   }
@@ -165,6 +172,7 @@ export class ContentQueue {
 
   #leave(): void {
     // Its next user waits for bytes.
+    this.#isResting = false;
     this.#resume();
     this.#connection?.readInto(null);
     this.#connection?.shareReads(true);
@@ -172,8 +180,29 @@ export class ContentQueue {
     this.#settle();
   }
 
+  // Nobody waits for the server meanwhile.
+  #rest(count: number): void {
+    const rest = this.#pace?.(count);
+    if (rest === undefined || this.#isResting || this.#remaining === 0) return;
+    this.#isResting = true;
+    this.#pause();
+    this.#owner.onWaiting(false);
+    void rest.then(() => {
+      if (!this.#isResting) return;
+      this.#isResting = false;
+      if (this.#queuedBytes < QUEUED_BYTES_MAX) this.#resume();
+      if (this.#wake !== null) this.#owner.onWaiting(true);
+    });
+  }
+
+  #pause(): void {
+    if (this.#isPaused) return;
+    this.#isPaused = true;
+    this.#connection?.socket.pause();
+  }
+
   #resume(): void {
-    if (!this.#isPaused) return;
+    if (!this.#isPaused || this.#isResting) return;
     this.#isPaused = false;
     this.#connection?.socket.resume();
   }

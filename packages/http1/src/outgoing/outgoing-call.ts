@@ -18,6 +18,8 @@ export interface OutgoingRequest {
    * as otherwise. It is asked once at most. `readAll` returns this memory.
    */
   readonly findMemory?: ((length: number) => Buffer | null) | undefined;
+  /** Called with the number of bytes of each piece of the content; a promise lets the next one wait, which is no silence of the server. */
+  readonly pace?: ((bytes: number) => Promise<void> | undefined) | undefined;
 }
 
 /** Reasons why a request failed. */

@@ -199,6 +199,7 @@ class PooledCall implements OutgoingCall, Acquirer, UpstreamUser, ContentOwner, 
       this.#connection!,
       hasLength ? contentLength : -1,
       memory ?? null,
+      this.#request.pace,
     );
     this.#content = content;
     if (framing === Framing.Chunked) this.#decoder = new ChunkedDecoder();

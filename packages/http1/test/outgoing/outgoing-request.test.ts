@@ -326,3 +326,48 @@ test("a body is sent whole, from memory and as it is read", async (context) => {
   const expected = createHash("sha256").update(body).update(body).update(body.subarray(0, 10));
   assert.equal(hash.digest("hex"), expected.digest("hex"));
 });
+
+test("content is received at the pace of its reader, which is no silence of the server", async (context) => {
+  const content = randomBytes(4_000_000);
+  const rig = await startRig(context, (socket) => {
+    socket.write(`${OK}Content-Length: ${content.length}\r\n\r\n`);
+    socket.write(content);
+  });
+  for (const memory of [null, Buffer.alloc(content.length)]) {
+    const rest = Promise.withResolvers<void>();
+    let received = 0;
+    const pace = (bytes: number): Promise<void> | undefined => {
+      received += bytes;
+      return received > 1_000_000 ? rest.promise : undefined;
+    };
+    const call = rig.send({ stallMs: 200, pace, findMemory: () => memory });
+    const reading = (await call.answer).readAll(content.length);
+    await waitFor(() => received > 1_000_000, "the reader rests");
+    const before = received;
+    assert.ok(before < 2_000_000, `${before} bytes`);
+    await sleep(600);
+    assert.equal(received, before);
+    rest.resolve();
+    assert.ok((await reading).equals(content));
+    assert.equal(received, content.length);
+  }
+  assert.equal(rig.sockets.length, 1, "the connection is used again");
+});
+
+test("a server that is silent or gone after a rest is noticed", async (context) => {
+  const rig = await startRig(context, (socket, head) => {
+    socket.write(`${OK}Content-Length: 100\r\n\r\n0123456789`);
+    if (head.includes("/gone")) setTimeout(() => socket.destroy(), 50);
+  });
+  for (const [target, kind] of [
+    ["/silent", "stalled"],
+    ["/gone", "truncated"],
+  ] as const) {
+    const call = rig.send({ target, stallMs: 200, pace: () => sleep(300) });
+    const started = performance.now();
+    await expectFailure((await call.answer).readAll(100), kind);
+    const elapsedMs = performance.now() - started;
+    assert.ok(elapsedMs > (kind === "stalled" ? 450 : 0), `${elapsedMs} ms`);
+  }
+  await waitFor(() => rig.used() === 0, "no connection is in use");
+});

@@ -124,7 +124,12 @@ export interface S3Call {
    * none.
    */
   findMemory?: (length: number) => Buffer | null;
+  /** Called with the number of bytes of each piece of the answer's body; a promise lets the next one wait. */
+  pace?: S3Pace | undefined;
 }
+
+/** Bounds the rate of receiving: see `pace` of {@link S3Call}. Its promises must not reject. */
+export type S3Pace = (bytes: number) => Promise<void> | undefined;
 
 /** A short answer to an {@link S3Call}. */
 export interface S3Reply {
@@ -286,13 +291,13 @@ export class S3Client {
     key: string,
     start: number,
     target: Buffer,
-    options: S3RequestOptions = {},
+    { pace, ...options }: S3RequestOptions & { pace?: S3Pace | undefined } = {},
   ): Promise<void> {
     const headers = { range: `bytes=${start}-${start + target.length - 1}` };
     const findMemory = (length: number): Buffer | null =>
       length === target.length ? target : null;
     return this.#send(
-      { operation: "get", method: "GET", key, headers, options, findMemory },
+      { operation: "get", method: "GET", key, headers, options, findMemory, pace },
       (answer) => readRange(answer, start, target),
     );
   }
@@ -570,6 +575,7 @@ export class S3Client {
           signals,
           isOpen,
           findMemory: call.findMemory,
+          pace: call.pace,
           isOnce: call.options.isOnce === true,
         },
         async (answer, explain) => {

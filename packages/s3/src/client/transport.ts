@@ -51,6 +51,7 @@ export interface TransportRequest {
   isOnce: boolean;
   /** As that of an `OutgoingRequest`. */
   findMemory: OutgoingRequest["findMemory"];
+  pace: OutgoingRequest["pace"];
 }
 
 /** Sends requests; rejects with an S3ClientError. */
@@ -105,7 +106,7 @@ export class Transport {
   }
 
   #open(
-    { method, hostname, target, headers, body, findMemory }: TransportRequest,
+    { method, hostname, target, headers, body, findMemory, pace }: TransportRequest,
     isRetry: boolean,
   ): OutgoingCall {
     const { guard, stallMs } = this.#options;
@@ -118,6 +119,7 @@ export class Transport {
       mayReuse: !isRetry,
       stallMs,
       findMemory,
+      pace,
     });
   }
 
