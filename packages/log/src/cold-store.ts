@@ -29,6 +29,9 @@ export class ColdStoreError extends Error {
   }
 }
 
+/** Bounds the rate at which an object is received. Its promises do not reject. */
+export type ColdPace = (bytes: number) => Promise<void> | undefined;
+
 /**
  * Objects by name. Names consist of letters, digits, `-`, `.` and `/`, are random and are never used twice. All methods
  * reject with a `ColdStoreError`.
@@ -36,8 +39,11 @@ export class ColdStoreError extends Error {
 export interface ColdStore {
   /** Creates an object. What `source.read` rejects with is passed on. */
   put: (object: string, source: ColdSource) => Promise<void>;
-  /** Fills `target` with the bytes from `start` on. After a failure its content is undefined. */
-  read: (object: string, start: number, target: Buffer) => Promise<void>;
+  /**
+   * Fills `target` with the bytes from `start` on. After a failure its content is undefined. `pace` is called with the number
+   * of bytes of each piece that has come; the next one is not received before its promise resolves.
+   */
+  read: (object: string, start: number, target: Buffer, pace?: ColdPace) => Promise<void>;
   /** Removes an object, and with `isUnfinished` what an upload left; one that does not exist counts as removed. */
   remove: (object: string, isUnfinished?: boolean) => Promise<void>;
   /** Size of an object; `undefined` only if the store says that it does not exist. */

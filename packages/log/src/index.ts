@@ -4,6 +4,7 @@ export { readTopicNames } from "./catalogue/manifest-files.ts";
 export { DamagedError } from "./damage/damaged-error.ts";
 export {
   ColdStoreError,
+  type ColdPace,
   type ColdSource,
   type ColdStore,
   type ListedColdObject,

@@ -1,5 +1,6 @@
 // Reads objects of the store like files: in chunks that are kept on the disk and fetched once for all readers.
 import type { Clock, DiskFile } from "../disk/port.ts";
+import { nextTurn, SLICE_BYTES } from "../batch/slice.ts";
 import { ColdStoreError } from "../cold-store.ts";
 import { LogError } from "../errors.ts";
 import type { ColdOptions } from "../types.ts";
@@ -16,7 +17,7 @@ const PATIENCE_MS = 30_000;
 const BACKOFF_MS = 250;
 const BACKOFF_MS_MAX = 5_000;
 /** Chunks that are being written to the cache while their readers have them already. */
-const WRITES_MAX = 4;
+const WRITES_MAX = 2;
 /** Interval of asking how late the event loop is, and for how long after the last read. */
 const LOOP_TICK_MS = 10;
 const LOOP_WATCH_MS = 1_000;
@@ -141,6 +142,14 @@ export class ColdReader {
     await this.#cache?.close();
   }
 
+  readonly #pace = (bytes: number): Promise<void> | undefined => {
+    const nowMs = this.#options.clock.now();
+    this.#lastTakenMs = nowMs;
+    if (!this.#watchesLoop) this.#watchLoop();
+    const waitMs = this.share.receive(bytes, nowMs);
+    return waitMs < 1 ? undefined : this.#pause(waitMs);
+  };
+
   async #awaitShare(bytes: number): Promise<void> {
     const nowMs = this.#options.clock.now();
     this.#lastTakenMs = nowMs;
@@ -186,7 +195,7 @@ export class ColdReader {
     try {
       if (isSequential) this.#fetchAhead(chunk);
       await held.arrived;
-      held.bytes.copy(into, at, position, position + length);
+      await copyInSlices(held.bytes.subarray(position, position + length), into, at);
     } finally {
       this.#memory.release(chunk.name, held);
     }
@@ -268,7 +277,7 @@ export class ColdReader {
         throw new LogError("cold-unavailable", "no object store is configured for these records");
       }
       try {
-        await cold.store.read(object, start, bytes);
+        await cold.store.read(object, start, bytes, this.#pace);
         this.#failingSinceMs = undefined;
         return;
       } catch (error) {
@@ -292,6 +301,14 @@ export class ColdReader {
     const cancel = this.#options.clock.after(ms, resolve);
     await Promise.race([promise, this.#ending.promise]);
     cancel();
+  }
+}
+
+// Memory that is touched for the first time makes a copy slow.
+async function copyInSlices(bytes: Buffer, into: Buffer, at: number): Promise<void> {
+  for (let from = 0; from < bytes.length; from += SLICE_BYTES) {
+    if (from > 0) await nextTurn();
+    bytes.copy(into, at + from, from, from + SLICE_BYTES);
   }
 }
 

@@ -67,6 +67,53 @@ test("a late event loop bounds reads only while somebody reads local records", (
   assert.equal(late(false), Number.POSITIVE_INFINITY);
 });
 
+test("reads begin low beside commits, and again after a pause", () => {
+  const share = new ColdShare();
+  const commit = { usualMs: 4, slowdown: () => 0 };
+  for (let now = 0; now < 1_000; now += 10) share.noteCommit(4, now);
+  assert.ok(share.rate <= 4 * MIB);
+  const first = run(share, 1_000, 1_000, commit);
+  assert.ok(first < 16, `${first} MiB/s`);
+  assert.ok(run(share, 2_000, 20_000, commit) > 100);
+  for (let now = 22_000; now < 27_000; now += 10) share.noteCommit(4, now);
+  assert.ok(share.rate <= 32 * MIB, `${share.rate / MIB} MiB/s`);
+});
+
+test("a rate that nobody has tried does not grow", () => {
+  const share = new ColdShare();
+  for (let now = 0; now < 60_000; now += 10) {
+    share.noteCommit(4, now);
+    if (now % 1_000 === 0) share.take(MIB, now);
+  }
+  assert.ok(share.rate <= 8 * MIB, `${share.rate / MIB} MiB/s`);
+});
+
+test("reads yield when some commits are much slower, though their mean is hardly", () => {
+  const rateBeside = (slowMs: number): number => {
+    const share = new ColdShare();
+    for (let now = 0; now < 3_000; now += 2) share.noteCommit(now % 100 === 0 ? 5 : 2, now);
+    for (let now = 3_000; now < 13_000; now += 2) {
+      // One of fifty, as the slowest percentiles of users.
+      const isSlow = now % 100 === 0;
+      const isMuch = share.rate > 16 * MIB;
+      share.noteCommit(isSlow ? (isMuch ? slowMs : 5) : 2, now);
+      share.take(share.rate / 500, now);
+    }
+    return share.rate;
+  };
+  assert.ok(rateBeside(5) > 40 * MIB);
+  assert.ok(rateBeside(20) <= 20 * MIB);
+});
+
+test("bytes of the store pass at the rate, those of several objects together", () => {
+  const share = new ColdShare();
+  assert.equal(share.receive(MIB, 0), 0);
+  for (let now = 0; now < 200; now += 10) share.noteCommit(4, now);
+  const waits = [0, 1, 2, 3].map(() => share.receive(MIB, 200));
+  assert.deepEqual(waits, [250, 500, 750, 1_000]);
+  assert.equal(share.take(MIB, 200), 0, "what is delivered waits for itself");
+});
+
 test("reads go on at the lowest rate beside commits that stay slow", () => {
   const share = new ColdShare();
   run(share, 0, 2_000, { usualMs: 2, slowdown: () => 0 });

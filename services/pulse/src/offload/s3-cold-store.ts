@@ -3,6 +3,7 @@ import type { EgressGuard } from "@platform/kernel/egress";
 import type { Clock } from "@platform/kernel/time";
 import {
   ColdStoreError,
+  type ColdPace,
   type ColdSource,
   type ColdStore,
   type ListedColdObject,
@@ -58,8 +59,8 @@ export class S3ColdStore implements ColdStore {
     );
   }
 
-  read(object: string, start: number, target: Buffer): Promise<void> {
-    const options = { attemptsMax: ATTEMPTS_MAX };
+  read(object: string, start: number, target: Buffer, pace?: ColdPace): Promise<void> {
+    const options = { attemptsMax: ATTEMPTS_MAX, pace };
     return explain(this.#client.readRange(this.#prefix + object, start, target, options));
   }
 
