@@ -56,23 +56,28 @@ export function createMessagingRoutes(options: MessagingRoutesOptions): ApiRoute
     ...createAccessRoutes(broker.topicRules),
     ...createTopicRoutes(parts),
     createAnomalyRoute(parts),
-    ...createTransformRoutes(parts),
-    ...createReadingRoutes(parts),
-    ...createBrowseRoutes(parts),
-    ...createEventRoutes({ ...parts, eventCursors: EventCursors.open(broker.store, broker.state) }),
-    ...createDeadLettersRoutes(parts),
-    createTriageRoute(parts),
-    ...createGroupRoutes({ ...parts, describeConsumerGroup }),
-    ...createAcknowledgementRoutes(parts),
+    ...[
+      ...createTransformRoutes(parts),
+      ...createReadingRoutes(parts),
+      ...createBrowseRoutes(parts),
+      ...createEventRoutes({
+        ...parts,
+        eventCursors: EventCursors.open(broker.store, broker.state),
+      }),
+      ...createDeadLettersRoutes(parts),
+      createTriageRoute(parts),
+      ...createGroupRoutes({ ...parts, describeConsumerGroup }),
+      ...createAcknowledgementRoutes(parts),
+    ].map(explainColdReads),
     createConnectionsRoute(options.connections),
     createStatsRoute(options.readStats, admission),
-    createQueryRoute(options.queries, admission),
+    explainColdReads(createQueryRoute(options.queries, admission)),
     ...createOffloadRoutes(options.offload),
     ...createUnbuiltRoutes(admission),
-  ].map(explainColdReads);
+  ];
 }
 
-// Any read may need a segment that only object storage has.
+// Routes that read records, which only object storage may have.
 function explainColdReads(route: ApiRoute): ApiRoute {
   const { handle } = route;
   if (route.isDirect === true) return route;

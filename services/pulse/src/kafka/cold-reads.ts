@@ -54,13 +54,6 @@ export class ColdReads {
     this.#read = read;
   }
 
-  /** Reads that are under way, or whose result waits for its request. */
-  get count(): number {
-    let count = 0;
-    for (const ofView of this.#reads.values()) count += ofView.size;
-    return count;
-  }
-
   /** True if a result may be that of several requests. */
   isShared(result: ReadResult): boolean {
     return this.#shared.has(result);

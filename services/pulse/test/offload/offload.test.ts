@@ -321,6 +321,11 @@ test("without its store a broker is ready with a warning, and says for which mes
   const page = await pulse.get("/api/v1/topics/gone/messages?partition=0&from=0&limit=1");
   assert.deepEqual([page.status, page.body.code], [503, "cold_unavailable"]);
   assert.equal(page.headers.get("retry-after"), "5");
+  const events = await pulse.get("/api/v1/events/?topic=gone");
+  assert.deepEqual([events.status, events.body.code], [503, "cold_unavailable"]);
+  const replay = { topic: "gone", timestamp: 1 };
+  const found = await pulse.post("/api/v1/replay/time", replay);
+  assert.deepEqual([found.status, found.body.code], [503, "cold_unavailable"]);
   assert.equal((await fetchOnce(pulse, "gone", 0, 1_000)).errorCode, 56);
   const newest = await fetchOnce(pulse, "gone", COUNT - 1, 1_000);
   assert.equal(newest.errorCode, 0);
