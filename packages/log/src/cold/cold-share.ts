@@ -24,8 +24,9 @@ const CALM_MS = 1_000;
 const USUAL_WEIGHT = 0.1;
 /** Weight of a window in the longest delays of late: single ones happen without cold reads as well. */
 const LONGEST_WEIGHT = 0.3;
-/** The longest delay of a window is one measurement in whole milliseconds. */
-const LONGEST_NOISE_MS = 1;
+/** A user waits for the loop and for a commit, so that their longest delays add up. */
+const LONGEST_SLOWDOWN = 1.1;
+const LONGEST_NOISE_MS = 0.75;
 
 /**
  * Bounds the bytes that cold reads deliver, and those that come from the store, while others use the log. Cold readers take
@@ -187,7 +188,7 @@ class Delay {
     if (this.#usual === undefined) return "unknown";
     const isSlow =
       meanMs > this.#usual.meanMs * SLOWDOWN + NOISE_MS ||
-      this.#lastLongestMs > this.#usual.longestMs * SLOWDOWN + LONGEST_NOISE_MS;
+      this.#lastLongestMs > this.#usual.longestMs * LONGEST_SLOWDOWN + LONGEST_NOISE_MS;
     return isSlow ? "slow" : "usual";
   }
 }
