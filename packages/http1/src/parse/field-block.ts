@@ -67,7 +67,7 @@ export class FieldBlock {
   /** True if a name is an alias of a known one (`X_Forwarded_For`); see `isAlias`. */
   hasAlias = false;
 
-  private readonly fieldsMax: number;
+  readonly fieldsMax: number;
   private state = LINE;
   private nameKinds = 0;
   /** Number of lines whose name has been read; one more than `count` if a line is refused after its name. */

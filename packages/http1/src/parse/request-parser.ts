@@ -146,6 +146,15 @@ export class RequestParser extends ParsedRequest {
     return true;
   }
 
+  /** True if this complete head may have so many more lines, of so many bytes with their separators and ends. */
+  hasRoom(lines: number, bytes: number): boolean {
+    const { fields } = this;
+    return (
+      this.headEnd - this.headStart + bytes <= this.headBytesMax &&
+      fields.count + lines <= fields.fieldsMax
+    );
+  }
+
   /** True if a byte of the next head has arrived: then the connection is not idle. */
   get begun(): boolean {
     return this.state >= METHOD;

@@ -16,22 +16,26 @@ export interface FieldEdit {
   readonly replaces: boolean;
 }
 
+type Entry = [key: string, name: string, value: string];
+
 /** More fields than that are read in any case. */
 const LATE_MAX = 64;
+const NO_EDITS: readonly FieldEdit[] = [];
 
 /** Fields in order. Values are latin1: one character for each byte. Names keep their case and are compared without it. */
 export class FieldList {
   /** Name in lower case, name as sent, value. */
-  readonly #entries: [key: string, name: string, value: string][] = [];
+  #entries: Entry[] | undefined;
   #late: LateFields | undefined;
-  #edits: FieldEdit[] = [];
+  /** Most requests get none or one: the list is made for the first. */
+  #edits: FieldEdit[] | undefined;
   /** Names in lower case. */
   #own: Set<string> | undefined;
   #isChanged = false;
 
   constructor(fields: readonly Field[] | LateFields = []) {
     if ("read" in fields) this.#late = fields;
-    else for (const field of fields) this.#push(field);
+    else this.#entries = fields.map(toEntry);
   }
 
   /** True once a field was set, added or removed. */
@@ -41,14 +45,14 @@ export class FieldList {
 
   get size(): number {
     const late = this.#late;
-    if (late === undefined) return this.#entries.length;
-    const size = late.count + this.#edits.length;
+    if (late === undefined) return this.#open().length;
+    const size = late.count + (this.#edits?.length ?? 0);
     return size < LATE_MAX ? size : this.#open().length;
   }
 
   /** Fields that were set and added, if none has been read; otherwise undefined. */
   get edits(): readonly FieldEdit[] | undefined {
-    return this.#late === undefined ? undefined : this.#edits;
+    return this.#late === undefined ? undefined : (this.#edits ?? NO_EDITS);
   }
 
   /** True if lines with this name, in lower case, are those of the guest: it has set them, or added one. */
@@ -76,15 +80,13 @@ export class FieldList {
 
   /** Replaces all lines with this name, in the place of the first. */
   set(name: string, value: string): void {
-    const key = toKey(name);
     this.#isChanged = true;
     if (this.#late !== undefined) {
-      if (this.#edits.length > 0)
-        this.#edits = this.#edits.filter((edit) => toKey(edit.name) !== key);
-      this.#edits.push({ name, value, replaces: true });
+      this.#setLate({ name, value, replaces: true });
       return;
     }
-    const entries = this.#entries;
+    const key = toKey(name);
+    const entries = this.#open();
     (this.#own ??= new Set()).add(key);
     let at = -1;
     for (let index = 0; index < entries.length; index++) {
@@ -100,8 +102,12 @@ export class FieldList {
     this.#isChanged = true;
     if (this.#late === undefined) {
       (this.#own ??= new Set()).add(toKey(name));
-      this.#push([name, value]);
-    } else this.#edits.push({ name, value, replaces: false });
+      this.#open().push(toEntry([name, value]));
+      return;
+    }
+    const edit = { name, value, replaces: false };
+    if (this.#edits === undefined) this.#edits = [edit];
+    else this.#edits.push(edit);
   }
 
   remove(name: string): void {
@@ -114,22 +120,35 @@ export class FieldList {
     }
   }
 
-  #push([name, value]: Field): void {
-    this.#entries.push([toKey(name), name, value]);
+  #setLate(edit: FieldEdit): void {
+    const edits = this.#edits;
+    if (edits === undefined) {
+      this.#edits = [edit];
+      return;
+    }
+    const key = toKey(edit.name);
+    this.#edits = edits.filter(({ name }) => toKey(name) !== key);
+    this.#edits.push(edit);
   }
 
   /** Reads the fields, and repeats what was changed before. */
-  #open(): [key: string, name: string, value: string][] {
-    const late = this.#late;
-    if (late === undefined) return this.#entries;
+  #open(): Entry[] {
+    if (this.#entries !== undefined) return this.#entries;
+    const entries = (this.#late?.read() ?? []).map(toEntry);
+    const edits = this.#edits ?? NO_EDITS;
+    this.#entries = entries;
     this.#late = undefined;
-    for (const field of late.read()) this.#push(field);
-    for (const { name, value, replaces } of this.#edits.splice(0)) {
+    this.#edits = undefined;
+    for (const { name, value, replaces } of edits) {
       if (replaces) this.set(name, value);
       else this.add(name, value);
     }
-    return this.#entries;
+    return entries;
   }
+}
+
+function toEntry([name, value]: Field): Entry {
+  return [toKey(name), name, value];
 }
 
 /** Names in lower case: guests use few names, again and again. */

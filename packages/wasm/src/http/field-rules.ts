@@ -29,18 +29,19 @@ const UNCHANGEABLE: ReadonlySet<string> = new Set([
 const CHECKED = new Map<string, boolean>();
 const CHECKED_MAX = 1_000;
 
-/** True for fields that belong to the framing of a message or to one connection; the name has been checked. */
-export function isUnchangeable(name: string): boolean {
-  return CHECKED.get(name) ?? UNCHANGEABLE.has(name.toLowerCase());
-}
-
-/** Throws `trapped` for a name that no field can have. */
-export function checkFieldName(name: string): void {
-  if (CHECKED.has(name)) return;
+/**
+ * False for fields that belong to the framing of a message or to one connection, which guests cannot change. Throws `trapped`
+ * for a name that no field can have.
+ */
+export function isChangeable(name: string): boolean {
+  const known = CHECKED.get(name);
+  if (known !== undefined) return known;
   if (name.length > NAME_BYTES_MAX || !TOKEN.test(name))
     throw new GuestError("trapped", "The guest passed a field name that is not a token.");
   if (CHECKED.size >= CHECKED_MAX) CHECKED.clear();
-  CHECKED.set(name, UNCHANGEABLE.has(name.toLowerCase()));
+  const result = !UNCHANGEABLE.has(name.toLowerCase());
+  CHECKED.set(name, result);
+  return result;
 }
 
 /** Throws `trapped` for a value that no field can have, and for one more field than a message may have. */

@@ -1,7 +1,7 @@
 // The host functions of the http-wasm ABI for one instance.
 import { GuestError } from "../errors.ts";
 import type { FieldList } from "./field-list.ts";
-import { checkFieldName, checkFieldValue, checkMethod, isUnchangeable } from "./field-rules.ts";
+import { checkFieldValue, checkMethod, isChangeable } from "./field-rules.ts";
 import type { GuestMemory } from "./guest-memory.ts";
 import type { BodyPart, GuestEnvironment, GuestMessages } from "./guest-messages.ts";
 import { BodyKind, Feature, FieldKind, LogLevel } from "./http-abi.ts";
@@ -268,9 +268,10 @@ export class GuestHost {
         length: number,
       ) => {
         const fields = this.#openForChange(kind);
-        const name = this.#readName(nameAt, nameLength);
+        const name = this.#readText(nameAt, nameLength);
+        const isIgnored = this.#ignores(name);
         const value = this.#readValue(at, length, fields);
-        if (!this.#ignores(name)) fields.set(name, value);
+        if (!isIgnored) fields.set(name, value);
       },
       add_header_value: (
         kind: number,
@@ -280,13 +281,14 @@ export class GuestHost {
         length: number,
       ) => {
         const fields = this.#openForChange(kind);
-        const name = this.#readName(nameAt, nameLength);
+        const name = this.#readText(nameAt, nameLength);
+        const isIgnored = this.#ignores(name);
         const value = this.#readValue(at, length, fields);
-        if (!this.#ignores(name)) fields.add(name, value);
+        if (!isIgnored) fields.add(name, value);
       },
       remove_header: (kind: number, nameAt: number, nameLength: number) => {
         const fields = this.#openForChange(kind);
-        const name = this.#readName(nameAt, nameLength);
+        const name = this.#readText(nameAt, nameLength);
         if (!this.#ignores(name)) fields.remove(name);
       },
     };
@@ -395,17 +397,11 @@ export class GuestHost {
     return fields;
   }
 
+  /** Counts a field that guests cannot change. Throws for a name that no field can have. */
   #ignores(name: string): boolean {
-    if (!isUnchangeable(name)) return false;
+    if (isChangeable(name)) return false;
     this.#ignoredFields++;
     return true;
-  }
-
-  #readName(at: number, length: number): string {
-    this.charge(CALL_UNITS + (length >>> 0) / 16);
-    const name = this.#memory.readText(at, length);
-    checkFieldName(name);
-    return name;
   }
 
   #readText(at: number, length: number): string {

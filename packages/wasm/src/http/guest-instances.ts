@@ -112,10 +112,9 @@ interface Waiter {
 export class GuestInstances {
   readonly #options: GuestInstancesOptions;
   readonly #idle: HttpGuest[] = [];
-  /** Accounted memory of each instance that exists. */
-  readonly #bytes = new Map<HttpGuest, number>();
   readonly #waiting = new Set<Waiter>();
   readonly #pools: ModulePools;
+  #size = 0;
   #isClosed = false;
 
   constructor(options: GuestInstancesOptions) {
@@ -127,7 +126,7 @@ export class GuestInstances {
 
   /** Number of instances. */
   get size(): number {
-    return this.#bytes.size;
+    return this.#size;
   }
 
   /** Creates the first instance, so that the first request does not wait for it. Throws a GuestError. */
@@ -211,22 +210,21 @@ export class GuestInstances {
 
   #create(): HttpGuest {
     const guest = new HttpGuest(this.#options.module, this.#options.environment);
-    this.#bytes.set(guest, 0);
+    this.#size++;
     this.#account(guest);
     return guest;
   }
 
   #account(guest: HttpGuest): void {
     const { memoryBytes } = guest;
-    const before = this.#bytes.get(guest)!;
-    if (memoryBytes === before) return;
-    this.#options.budget.add(memoryBytes - before);
-    this.#bytes.set(guest, memoryBytes);
+    if (memoryBytes === guest.accountedBytes) return;
+    this.#options.budget.add(memoryBytes - guest.accountedBytes);
+    guest.accountedBytes = memoryBytes;
   }
 
   #drop(guest: HttpGuest): void {
-    this.#options.budget.add(-this.#bytes.get(guest)!);
-    this.#bytes.delete(guest);
+    this.#options.budget.add(-guest.accountedBytes);
+    this.#size--;
     this.#closeIfEmpty();
   }
 

@@ -1,9 +1,9 @@
 // Reads and writes the linear memory of an instance.
 import { GuestError } from "../errors.ts";
 
-/** Texts of up to so many bytes are kept; that many of them. */
+/** Texts of up to so many bytes are kept, that many of them: a power of two. */
 const KEPT_BYTES_MAX = 40;
-const KEPT_MAX = 500;
+const KEPT_MAX = 256;
 /** Texts of up to so many bytes are written faster one by one than by a call of the buffer. */
 const SHORT_BYTES_MAX = 48;
 const TWO_TO_32 = 4_294_967_296;
@@ -12,8 +12,8 @@ const TWO_TO_32 = 4_294_967_296;
 export class GuestMemory {
   readonly #memory: WebAssembly.Memory;
   #bytes: Buffer;
-  /** Texts that were read, by their length and their first and last byte: guests use the same ones again and again. */
-  readonly #kept = new Map<number, string>();
+  /** Texts that were read, each in the place of its length and its first and last byte: guests use the same ones again. */
+  readonly #kept: string[] = Array.from({ length: KEPT_MAX }, () => "");
 
   constructor(memory: WebAssembly.Memory) {
     this.#memory = memory;
@@ -41,16 +41,15 @@ export class GuestMemory {
     const bytes = this.#current;
     if (end > bytes.length) throw outside();
     if (size === 0 || size > KEPT_BYTES_MAX) return bytes.toString("latin1", start, end);
-    const key = (size << 16) | (bytes[start]! << 8) | bytes[end - 1]!;
-    const known = this.#kept.get(key);
-    if (known !== undefined) {
+    const place = (size * 37 + bytes[start]! * 11 + bytes[end - 1]!) & (KEPT_MAX - 1);
+    const known = this.#kept[place]!;
+    if (known.length === size) {
       let same = 0;
       while (same < size && known.charCodeAt(same) === bytes[start + same]) same++;
       if (same === size) return known;
     }
     const text = bytes.toString("latin1", start, end);
-    if (this.#kept.size >= KEPT_MAX) this.#kept.clear();
-    this.#kept.set(key, text);
+    this.#kept[place] = text;
     return text;
   }
 

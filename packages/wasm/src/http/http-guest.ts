@@ -31,6 +31,8 @@ type Handler<Args extends unknown[], Result> = (...args: Args) => Result | Promi
  * imports `read_body` return promises, those of others do not.
  */
 export class HttpGuest {
+  /** Bytes of its memory that its pool has accounted for. */
+  accountedBytes = 0;
   readonly #host: GuestHost;
   readonly #memory: GuestMemory;
   readonly #handleRequest: Handler<[], bigint>;

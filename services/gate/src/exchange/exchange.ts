@@ -66,6 +66,8 @@ export interface ExchangeGuests {
   readonly cookie: string | undefined;
   /** The request before a guest changed it, on routes that record; undefined if none has. */
   readonly original: OriginalRequest | undefined;
+  /** Writes fields for the upstream that the request's head does not contain. */
+  writeFields(writer: HeadWriter): void;
   /** Returns filters for the upstream's response, or answers instead of it. */
   filterResponse(draft: ResponseDraft): readonly ContentFilter[];
   /** Sends a response of the gateway past the guests, now or later; false if it does not pass them. */

@@ -1,12 +1,13 @@
 // The fields of a request as a guest sees them: without secrets of the gateway, and without what clients may not set.
-import { FORWARDING_FIELDS } from "@platform/http1";
-import { FieldList, type LateFields } from "@platform/wasm/http";
+import { findKnownField, FORWARDING_FIELDS, ID_FIELDS, Known } from "@platform/http1";
+import { type FieldEdit, FieldList, type LateFields } from "@platform/wasm/http";
 import type { GateExchange } from "../exchange/exchange.ts";
 import {
   CLIENT_CERT_FIELDS,
   CONSOLE_CLIENT_HEADER,
   CONTROL_CALLER_HEADER,
   CONTROL_SECRET_HEADER,
+  type RouteSpec,
 } from "../shared-state/index.ts";
 
 type Field = readonly [name: string, value: string];
@@ -56,13 +57,38 @@ interface SplitFields {
   readonly hidden: readonly Field[];
 }
 
+/** Judgement of a name that guests set on requests of one route. */
+interface NameRule {
+  /** In lower case. */
+  readonly key: string;
+  /** Guests can neither see nor set it. */
+  readonly isHidden: boolean;
+  /** It must stand in the head itself: the gateway reads it there, or its route removes it. */
+  readonly isInHead: boolean;
+}
+
+/** Fields that a guest adds to a request. */
+export interface AddedFields {
+  readonly list: readonly FieldEdit[];
+  /** They may be written behind the head when that is sent: nobody else reads or removes them. */
+  readonly mayFollowHead: boolean;
+}
+
+const NO_FIELDS: AddedFields = { list: [], mayFollowHead: true };
+const RULES_MAX = 1_000;
+/** Colon, space and CRLF. */
+const LINE_BYTES = 4;
+
 /** Splits the fields of requests of one route into those that guests see, and the others. */
 export class RequestFields {
   readonly #hidden: ReadonlySet<string>;
+  readonly #removed: ReadonlySet<string>;
+  readonly #rules = new Map<string, NameRule>();
 
   /** `cutFields` are those that clients of the route may not set for its upstream. */
-  constructor(cutFields: readonly string[]) {
+  constructor({ cutFields, headers }: Pick<RouteSpec, "cutFields" | "headers">) {
     this.#hidden = new Set([...OWN_FIELDS, ...cutFields].map(spell));
+    this.#removed = new Set([...ID_FIELDS, ...(headers?.removeRequest ?? [])].map(spell));
   }
 
   /** The fields of a request. */
@@ -74,18 +100,41 @@ export class RequestFields {
    * The fields to add to the request, if the guest has done nothing else than that: all others stay as the client sent them.
    * Undefined if it has read or removed fields, or set one that the request has.
    */
-  listAdded({ seen }: OpenedFields, { head }: GateExchange): readonly Field[] | undefined {
+  listAdded({ seen }: OpenedFields, { head }: GateExchange): AddedFields | undefined {
     const { edits } = seen;
     if (edits === undefined) return undefined;
-    const added: Field[] = [];
+    if (edits.length === 0) return NO_FIELDS;
+    let bytes = 0;
+    let hidden = 0;
+    let mayFollowHead = true;
     for (const { name, value, replaces } of edits) {
-      const spelled = spell(name);
-      if (this.#hidden.has(spelled)) continue;
-      if (replaces && hasField(head, name.includes("_") ? name.toLowerCase() : spelled))
-        return undefined;
-      added.push([name, value]);
+      const rule = this.#judge(name);
+      if (rule.isHidden) {
+        hidden++;
+        continue;
+      }
+      if (replaces && hasField(head, rule.key)) return undefined;
+      mayFollowHead &&= !rule.isInHead;
+      bytes += name.length + value.length + LINE_BYTES;
     }
-    return added;
+    const list = hidden === 0 ? edits : edits.filter(({ name }) => !this.#judge(name).isHidden);
+    return { list, mayFollowHead: mayFollowHead && head.hasRoom(list.length, bytes) };
+  }
+
+  #judge(name: string): NameRule {
+    const known = this.#rules.get(name);
+    if (known !== undefined) return known;
+    const spelled = spell(name);
+    const bytes = Buffer.from(spelled, "latin1");
+    const rule: NameRule = {
+      key: name.toLowerCase(),
+      isHidden: this.#hidden.has(spelled),
+      isInHead:
+        this.#removed.has(spelled) || findKnownField(bytes, 0, bytes.length) !== Known.Other,
+    };
+    if (this.#rules.size >= RULES_MAX) this.#rules.clear();
+    this.#rules.set(name, rule);
+    return rule;
   }
 
   /**

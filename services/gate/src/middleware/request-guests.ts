@@ -1,5 +1,5 @@
 // The guests of one request: calls them, gives their changes to the exchange, and answers when they fail.
-import type { Answer, ContentFilter, RequestEnd, ResponseDraft } from "@platform/http1";
+import type { Answer, ContentFilter, HeadWriter, RequestEnd, ResponseDraft } from "@platform/http1";
 import { PlatformError } from "@platform/kernel/errors";
 import {
   type BodyPart,
@@ -64,6 +64,7 @@ export class RequestGuests implements ExchangeGuests, RequestBody {
   #held: Held | undefined;
   #context = 0;
   #isCalling = false;
+  #isLast = false;
   /** The response has not passed its guest. */
   #awaitsResponse = false;
   #hasEnded = false;
@@ -114,9 +115,10 @@ export class RequestGuests implements ExchangeGuests, RequestBody {
     return this.#original;
   }
 
-  /** Calls `handle_request`; true if the request continues. */
-  begin(): boolean | Promise<boolean> {
+  /** Calls `handle_request`; true if the request continues. `isLast`: no later step reads the request. */
+  begin(isLast: boolean): boolean | Promise<boolean> {
     const { request, response } = this.#chosen;
+    this.#isLast = isLast;
     if (request === undefined) {
       this.#awaitsResponse = response !== undefined;
       return true;
@@ -136,6 +138,10 @@ export class RequestGuests implements ExchangeGuests, RequestBody {
     if (runtime === undefined || runtime.breaker.isOpen) return undefined;
     const guest = runtime.instances.takeIdle();
     return guest && this.#hold(runtime, guest);
+  }
+
+  writeFields(writer: HeadWriter): void {
+    this.#messages.writeFollowing(writer);
   }
 
   filterResponse(draft: ResponseDraft): readonly ContentFilter[] {
@@ -279,7 +285,7 @@ export class RequestGuests implements ExchangeGuests, RequestBody {
     if (isRecorded && (body !== undefined || this.#messages.isRequestChanged))
       this.#original = { ...this.#messages.describeOriginal(), body: undefined };
     try {
-      this.#messages.applyRequest(this.#route.spec);
+      this.#messages.applyRequest(this.#route.spec, this.#isLast);
     } catch (error) {
       return this.#fail(held, error);
     }

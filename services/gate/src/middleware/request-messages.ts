@@ -1,6 +1,17 @@
 // The request and the response of one exchange for its guests.
-import { HeadChangeError, isIdempotent, type ResponseDraft } from "@platform/http1";
-import { type BodyPart, FieldList, GuestError, type GuestMessages } from "@platform/wasm/http";
+import {
+  HeadChangeError,
+  type HeadWriter,
+  isIdempotent,
+  type ResponseDraft,
+} from "@platform/http1";
+import {
+  type BodyPart,
+  type FieldEdit,
+  FieldList,
+  GuestError,
+  type GuestMessages,
+} from "@platform/wasm/http";
 import { readMethod } from "../exchange/answers.ts";
 import type { CompiledRoute, GateExchange, OriginalRequest } from "../exchange/exchange.ts";
 import { PathScan } from "../exchange/path-scan.ts";
@@ -31,6 +42,8 @@ export class RequestMessages implements GuestMessages {
   #method: string | undefined;
   #uri: string | undefined;
   #opened: ReturnType<RequestFields["open"]> | undefined;
+  /** Fields that follow the head, which does not contain them. */
+  #following: readonly FieldEdit[] | undefined;
   #responseFields: FieldList | undefined;
   #responseBody: Uint8Array = NO_BYTES;
 
@@ -117,10 +130,13 @@ export class RequestMessages implements GuestMessages {
     };
   }
 
-  /** Gives the request that the guest has changed to the exchange. Throws `invalid-result` if it cannot be forwarded. */
-  applyRequest(spec: RouteSpec): void {
+  /**
+   * Gives the request that the guest has changed to the exchange. Throws `invalid-result` if it cannot be forwarded. With
+   * `isLast`, no later step reads the request: fields that were added may follow the head, see {@link writeFollowing}.
+   */
+  applyRequest(spec: RouteSpec, isLast: boolean): void {
     const exchange = this.#exchange;
-    if (!this.isRequestChanged || this.#addFields()) return;
+    if (!this.isRequestChanged || this.#addFields(isLast)) return;
     const fields = this.#fields.close(this.#open());
     const path = this.#uri === undefined ? exchange.forwardPath : checkUri(this.#uri, spec);
     const target = this.#uri ?? exchange.head.targetString();
@@ -133,14 +149,25 @@ export class RequestMessages implements GuestMessages {
     this.#noteChange();
   }
 
+  /** Writes the fields that follow the head, for each attempt. */
+  writeFollowing(writer: HeadWriter): void {
+    if (this.#following === undefined) return;
+    for (const { name, value } of this.#following) writer.field(name, value);
+  }
+
   /** Adds fields to the request if the guest has changed nothing else, which costs less. */
-  #addFields(): boolean {
+  #addFields(isLast: boolean): boolean {
     if (this.#method !== undefined || this.#uri !== undefined) return false;
     const added = this.#fields.listAdded(this.#open(), this.#exchange);
     if (added === undefined) return false;
-    if (added.length === 0) return true;
+    const { list, mayFollowHead } = added;
+    if (list.length === 0) return true;
+    if (isLast && mayFollowHead) {
+      this.#following = list;
+      return true;
+    }
     try {
-      this.#exchange.appendFields(added);
+      this.#exchange.appendFields(list.map(({ name, value }) => [name, value]));
     } catch (error) {
       throw toInvalid(error);
     }

@@ -26,7 +26,7 @@ export class RouteGuests {
   readonly #split: Split | undefined;
 
   constructor(guests: GuestsSpec, spec: RouteSpec, registry: GuestRegistry) {
-    this.fields = new RequestFields(spec.cutFields);
+    this.fields = new RequestFields(spec);
     const config = Buffer.from(guests.config);
     const bind = (reference: string) => new GuestBinding(registry, reference, config);
     if (guests.split === undefined) {

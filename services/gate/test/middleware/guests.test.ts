@@ -82,6 +82,13 @@ const data = {
   64: "new body",
   80: "x-one",
 };
+const CACHE = {
+  ttlMs: 60_000,
+  methods: ["GET"],
+  ignoresCookies: false,
+  keyCookies: [],
+  ignoredCookies: [],
+};
 const setField = (kind: number) =>
   `(call $set_header_value (i32.const ${kind}) (i32.const 0) (i32.const 7) (i32.const 16) (i32.const 3))`;
 const setUri = "(call $set_uri (i32.const 32) (i32.const 11))";
@@ -133,6 +140,51 @@ test("a guest that only sets a field adds it, replaces it, and cannot give the c
     assert.deepEqual([url, fields["x-one"], fields["x-last"]], ["/a?b", "1", "2"]);
     assert.deepEqual([fields["x-user-id"], fields["x_user_id"]], [undefined, undefined]);
   }
+});
+
+test("a field that a guest adds goes with each attempt, unless the route removes it", async (context) => {
+  const setting = guest("setting", { data, request: `${setField(0)} ${next}` });
+  const lost: IncomingMessage[] = [];
+  const broken = await startUpstream((message) => {
+    lost.push(message);
+    message.socket.destroy();
+  });
+  context.after(() => broken.stop());
+  const { port, seen, upstream } = await start(context, [setting], request({ request: "setting" }));
+  const targets = [broken.url, upstream.url];
+  await gate.apply({
+    routes: [{ prefix: "/", targets, ...request({ request: "setting" }) }],
+  });
+  // One of two in turn begins with the broken one.
+  for (let asked = 0; asked < 2; asked++) assert.equal((await ask(port, "/")).status, 200);
+  assert.ok(lost.length > 0);
+  assert.equal(seen.length, 2);
+  for (const { headers } of lost) assert.equal(headers["x-guest"], "set");
+  for (const { fields } of seen) assert.equal(fields["x-guest"], "set");
+  const none = { addRequest: [], removeResponse: [], addResponse: [] };
+  const removing = await start(context, [setting], {
+    headers: { ...none, removeRequest: ["X_Guest"] },
+    ...request({ request: "setting" }),
+  });
+  assert.equal((await ask(port, "/")).status, 200);
+  assert.equal(removing.seen[0]!.fields["x-guest"], undefined);
+});
+
+test("a guest cannot make a head that is larger than the gateway takes", async (context) => {
+  const add =
+    "(call $add_header_value (i32.const 0) (i32.const 0) (i32.const 7) (i32.const 1024) (i32.const 5000))";
+  const fill = "(memory.fill (i32.const 1024) (i32.const 97) (i32.const 5000))";
+  const [two, seven] = [2, 7].map((times) =>
+    guest(`adds-${times}`, { data, request: `${fill} ${add.repeat(times)} ${next}` }),
+  ) as [NamedGuest, NamedGuest];
+  const { port, seen } = await start(context, [two, seven], request({ request: "adds-2" }));
+  assert.equal((await ask(port, "/")).status, 200);
+  assert.equal(seen[0]!.fields["x-guest"]!.length, 10_002);
+  await gate.apply({
+    routes: [{ prefix: "/", targets: ["http://127.0.0.1:1"], ...request({ request: "adds-7" }) }],
+  });
+  const answer = await ask(port, "/");
+  assert.deepEqual([answer.status, JSON.parse(answer.body).code], [502, "middleware_failed"]);
 });
 
 test("a client cannot take away a field of a guest by naming it in Connection", async (context) => {
@@ -525,14 +577,7 @@ test("the cache holds what the guest made, apart for each version", async (conte
     data: { ...data, 16: text },
     response: setField(1),
   });
-  const cache = {
-    ttlMs: 60_000,
-    methods: ["GET"],
-    ignoresCookies: false,
-    keyCookies: [],
-    ignoredCookies: [],
-  };
-  const steps = { cache, guests: { config: "", response: "marking" } };
+  const steps = { cache: CACHE, guests: { config: "", response: "marking" } };
   const { port, seen } = await start(
     context,
     [guest("marking", marking("one"))],
@@ -552,15 +597,29 @@ test("the cache holds what the guest made, apart for each version", async (conte
   assert.deepEqual([third.headers["x-cache"], third.headers["x-guest"]], ["MISS", "two"]);
 });
 
+test("the cache tells responses apart by a field that the guest has added", async (context) => {
+  const counting = guest("counting", {
+    data: { ...data, 16: "abc" },
+    request: `(i32.store (i32.const 512) (i32.add (i32.load (i32.const 512)) (i32.const 1)))
+      (call $set_header_value (i32.const 0) (i32.const 0) (i32.const 7)
+        (i32.add (i32.const 15) (i32.load (i32.const 512))) (i32.const 1)) ${next}`,
+  });
+  const fields = { "Cache-Control": "max-age=60", Vary: "X-Guest" };
+  const { port, seen } = await start(
+    context,
+    [counting],
+    { steps: { cache: CACHE, guests: { config: "", request: "counting" } } },
+    () => ({ fields }),
+  );
+  for (let asked = 0; asked < 3; asked++) await ask(port, "/varies");
+  assert.deepEqual(
+    seen.map((one) => one.fields["x-guest"]),
+    ["a", "b", "c"],
+  );
+});
+
 test("the cache holds a body that the guest has buffered and replaced", async (context) => {
-  const cache = {
-    ttlMs: 60_000,
-    methods: ["GET"],
-    ignoresCookies: false,
-    keyCookies: [],
-    ignoredCookies: [],
-  };
-  const steps = { cache, guests: { config: "", response: "buffering" } };
+  const steps = { cache: CACHE, guests: { config: "", response: "buffering" } };
   const { port, seen } = await start(context, [guest("buffering", bufferingText)], { steps });
   const answers = [await ask(port, "/buffered"), await ask(port, "/buffered")];
   assert.deepEqual(

@@ -5,6 +5,7 @@ import { type GuestParts, RequestGuests } from "../../middleware/request-guests.
 import { RouteGuests } from "../../middleware/route-guests.ts";
 import type { GuestsSpec, RouteSpec } from "../../shared-state/index.ts";
 import type { StepParts } from "../step-parts.ts";
+import { GuestResponseStep } from "./guest-response-step.ts";
 
 /** Passes requests by the guests of a route, also of one that has only a guest for responses. */
 export function createGuestRequestStep(spec: RouteSpec, parts: StepParts): Step | undefined {
@@ -17,6 +18,8 @@ export function createGuestRequestStep(spec: RouteSpec, parts: StepParts): Step 
 class GuestRequestStep implements Step {
   readonly #guests: RouteGuests;
   readonly #parts: GuestParts;
+  /** No later step of the route reads its requests; known with the first one. */
+  #isLast: boolean | undefined;
 
   constructor(guests: GuestsSpec, spec: RouteSpec, parts: GuestParts) {
     this.#guests = new RouteGuests(guests, spec, parts.registry);
@@ -27,7 +30,11 @@ class GuestRequestStep implements Step {
   run(exchange: GateExchange, route: CompiledRoute): boolean | Promise<boolean> {
     const guests = new RequestGuests(exchange, route, this.#guests, this.#parts);
     exchange.userData.guests = guests;
-    return guests.begin();
+    return guests.begin((this.#isLast ??= isLastReader(this, route)));
+  }
+
+  onRequestHead({ userData }: GateExchange, writer: HeadWriter): void {
+    userData.guests?.writeFields(writer);
   }
 
   onResponseHead({ userData }: GateExchange, { status }: ResponseHead, writer: HeadWriter): void {
@@ -39,6 +46,11 @@ class GuestRequestStep implements Step {
   close(): void {
     this.#guests.close();
   }
+}
+
+/** True if only the guest for responses follows a step, which sees what the other one has added without reading the head. */
+function isLastReader(step: Step, { steps: { list } }: CompiledRoute): boolean {
+  return list.slice(list.indexOf(step) + 1).every((later) => later instanceof GuestResponseStep);
 }
 
 /** The cookie is for one client: it is added after the cache has taken its copy of the response. */

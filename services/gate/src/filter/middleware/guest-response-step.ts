@@ -9,7 +9,8 @@ export function createGuestResponseStep({ steps: { guests } }: RouteSpec): Step 
   return hasResponse ? new GuestResponseStep() : undefined;
 }
 
-class GuestResponseStep implements Step {
+/** See {@link createGuestResponseStep}. */
+export class GuestResponseStep implements Step {
   run(): boolean {
     return true;
   }
