@@ -15,36 +15,58 @@ const SOAKS: Record<string, (seconds: number, env: Record<string, string>) => Pr
     assertReleased(figures, { memory: true });
     return figures;
   },
-};
-
-SOAKS["guests"] = async (seconds, env) => {
-  const figures = await soakGuests(seconds, env);
-  console.log(JSON.stringify(figures));
-  assertReleased(figures, { memory: true });
-  assertUnharmed(figures);
-  return figures;
-};
-
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    minutes: { type: "string", default: "10" },
-    runtime: { type: "string", default: "node" },
+  guests: async (seconds, env) => {
+    const figures = await soakGuests(seconds, env);
+    console.log(JSON.stringify(figures));
+    assertReleased(figures, { memory: true });
+    assertUnharmed(figures);
+    return figures;
   },
-});
-const names = positionals.length === 0 ? Object.keys(SOAKS) : positionals;
-const seconds = Number(values.minutes) * 60;
-const isUsable =
-  seconds > 0 && names.every((name) => name in SOAKS) && ["node", "bun"].includes(values.runtime);
-if (!isUsable) {
-  console.error(
-    `usage: npm run soak -- [${Object.keys(SOAKS).join("|")}] [--minutes N] [--runtime node|bun]`,
-  );
-  process.exit(2);
+};
+const USAGE = `usage: npm run soak -- [${Object.keys(SOAKS).join("|")}]… [--minutes N] [--runtime node|bun]
+
+Runs the named soak tests, or all, for N minutes each (default 10).`;
+
+/** The soak tests to run. Throws for arguments that are not usable. */
+function readArguments(args: readonly string[]) {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      minutes: { type: "string", default: "10" },
+      runtime: { type: "string", default: "node" },
+    },
+  });
+  const names = positionals.length === 0 ? Object.keys(SOAKS) : positionals;
+  const seconds = Number(values.minutes) * 60;
+  for (const name of names) if (!(name in SOAKS)) throw new Error(`There is no soak "${name}".`);
+  if (!(seconds > 0 && seconds < Infinity))
+    throw new Error(`"${values.minutes}" is no number of minutes.`);
+  if (values.runtime !== "node" && values.runtime !== "bun")
+    throw new Error(`"${values.runtime}" is no runtime.`);
+  return { names, seconds, runtime: values.runtime };
 }
-for (const name of names) {
-  const startedAt = Date.now();
-  const figures = await SOAKS[name]?.(seconds, { PLATFORM_RUNTIME: values.runtime });
-  const minutes = ((Date.now() - startedAt) / 60_000).toFixed(1);
-  console.log(`${name} on ${values.runtime}, ${minutes} minutes: ${JSON.stringify(figures)}`);
+
+async function run(args: readonly string[]): Promise<void> {
+  if (args.includes("--help") || args.includes("-h")) {
+    console.log(USAGE);
+    return;
+  }
+  let chosen: ReturnType<typeof readArguments>;
+  try {
+    chosen = readArguments(args);
+  } catch (error) {
+    console.error(`${(error as Error).message}\n${USAGE}`);
+    process.exitCode = 2;
+    return;
+  }
+  const { names, seconds, runtime } = chosen;
+  for (const name of names) {
+    const startedAt = Date.now();
+    const figures = await SOAKS[name]!(seconds, { PLATFORM_RUNTIME: runtime });
+    const minutes = ((Date.now() - startedAt) / 60_000).toFixed(1);
+    console.log(`${name} on ${runtime}, ${minutes} minutes: ${JSON.stringify(figures)}`);
+  }
 }
+
+await run(process.argv.slice(2));
