@@ -45,7 +45,7 @@ test("wordings that nobody who wrote the rules had seen: more than half of the a
     );
   const [blocked, attacks] = count("held-out", true);
   const [wrong, harmless] = count("held-out", false);
-  assert.ok(blocked / attacks >= 0.55, String(blocked));
+  assert.ok(blocked / attacks >= 0.6, String(blocked));
   assert.ok(wrong / harmless <= 0.005, String(wrong));
 });
 

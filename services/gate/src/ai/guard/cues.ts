@@ -22,8 +22,8 @@ const WORDS: Readonly<Record<string, string>> = {
     ungültig* hinfällig aufgehoben abgelaufen außer überholt veraltet unwirksam ersetzt gelöscht abgeschafft erloschen périm* caduc* annulé* inválid* caduc* derogad* obsolet*`,
   a: `instruction* rule rules ruleset guideline* guidlin* gudelin* prompt prompts preprompt directive* policy policies polic* protocol* programming orders norms norm restriction* constraint* limitation*
     limits filter filters safeguard* guardrail* guidance setup preset* safety ethic* moral* briefing alignment boundaries censorship commandments configuration settings programmation systemprompt* criteria
-    anweisung* regel regeln vorgabe* richtlini* instruktion* befehl* vorschrift* verbot verbote einschränkung* beschränkung* grenzen sicherheitsfilter* sicherheitsregel* sicherheitstraining
-    zensur konfiguration sperre* schranken auftrag aufgabenstellung systemvorgabe* anfangstext systemnachricht* consigne* règle* directive* limites filtres garde-fous instruccion* regla* norma* directri* restriccion* límites filtros`,
+    anweisung* neue_anweisungen regel regeln vorgabe* richtlini* instruktion* befehl* vorschrift* verbot verbote einschränkung* beschränkung* grenzen sicherheitsfilter* sicherheitsregel* sicherheitstraining vorgabentext
+    zensur konfiguration sperre* schranken auftrag aufgabenstellung systemvorgabe* anfangstext systemnachricht* consigne* règle* directive* limites limite filtre* censur* garde-fous briefing* instruccion* regla* norma* directri* restriccion* límites filtros`,
   s: `system system's initial original hidden confidential internal secret developer's underlying initiali* geheim* intern* versteckt* ursprünglich* vertraulich* anfänglich* système caché* secr* initial* confidentiel* sistema
     ocult* inicial* original* confidencial*`,
   r: `reveal* show shows showing print* repeat* tell tells output display* disclos* give gives paste quote recite list copy state read reads share leak* dump* expose* write encode* translat* send divulge* summari* describe whisper* sing

@@ -388,7 +388,7 @@ const HIJACKS: readonly GuardRule[] = [
   ),
   rule(
     "",
-    `\\b(?:what|which|text|everything|anything|lines?|rules|message|paste|copy|repeat|reveal|tell)\\b${rest(60)}\\b(?:they|operator|developers?|creators?|admins?|company|boss|owner|makers?|masters?|chef) ${words(2)}(?:told|gave|wrote|placed|made|set|fed|put|tell|asked|want|wanted|give) ${words(2)}(?:you|u|before)\\b`,
+    `\\b(?:what|which|text|everything|anything|lines?|rules|guidance|instructions?|message|paste|copy|repeat|reveal|tell|summari[sz]e|quote)\\b${rest(60)}\\b(?:they|operator|developers?|creators?|admins?|company|boss|owner|makers?|masters?|chef) ${words(2)}(?:told|gave|wrote|placed|made|set|fed|put|tell|asked|want|wanted|give) ${words(2)}(?:you|u|before)\\b`,
     0.75,
     "they|operator|developer|creator|admin|company|boss|owner|maker|master|chef",
   ),
@@ -519,7 +519,7 @@ const HIDDEN: readonly GuardRule[] = [
   ),
   rule(
     "",
-    "\\b(?:i'm|i am|its me,?|it's me,?|as|bin|ich bin|als|je suis|soy) (?:ur|your|dein|deine|ton|tu|l'ingénieur|the (?:real )?)\\W?\\s?(?:\\w{1,12} )?(?:developer|creator|owner|admin|maker|manager|boss|entwickler|administrator|betreiber|chef|développeur|créateur|qui t'a conçu|creador|desarrollador)\\b",
+    "\\b(?:i'm|i am|its me,?|it's me,?|as|bin|ich bin|als|je suis|soy) (?:ur|your|dein|deine|ton|tu|l'ingénieur)\\W?\\s?(?:\\w{1,12} )?(?:developer|creator|owner|admin|maker|manager|boss|entwickler|administrator|betreiber|chef|développeur|créateur|qui t'a conçu|creador|desarrollador)\\b",
     0.65,
     "developer|creator|owner|admin|maker|manager|boss|entwickler|betreiber|chef|développeur|créateur|conçu|creador|desarrollador",
   ),

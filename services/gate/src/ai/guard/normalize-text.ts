@@ -42,6 +42,8 @@ const REVERSED_WORDS =
   /(?:tpmorp|snoitcurtsni|erongi|laever|metsys|drowssap|seluR|selur|negnusiewna)/i;
 /** Pieces of a text that are to be joined: `"ig" + "nore"`. */
 const PIECES = /["'“”„«»`]\s?\+\s?["'“”„«»`]/g;
+/** The licence of many programs, whose text is in many prompts. */
+const LICENCE = /\bwithout\s+restriction,\s+including\s+without\s+limitation\b/gi;
 /** Texts that say of themselves how they are to be read. */
 const REVERSED =
   /\b(?:backwards?|reversed?|mirrored)\b|\brückwärts\b|\bumgekehrt\b|\bà l['’]envers\b|\bal revés\b/i;
@@ -50,6 +52,7 @@ const ROTATED = /\brot-?13\b|\bcaesar\b/i;
 /** A text in lower case, with what it has in base64 or hex, backwards or in ROT13 after it. */
 export function normalizeText(text: string): string {
   let whole = text.includes("+") ? text.replaceAll(PIECES, "") : text;
+  whole = whole.replaceAll(LICENCE, "including");
   const decoded = decodeRuns(text);
   if (decoded !== "") whole += `\n\n${decoded}`;
   if (REVERSED.test(text) || REVERSED_WORDS.test(text))

@@ -17,7 +17,7 @@ const OVERLAP_CHARACTERS = 1_024;
 /** Texts that are longer than what people type. */
 const LONG_CHARACTERS = 1_500;
 const LONG_EXPONENT = 0.7;
-const TYPED_EXPONENT = 1.35;
+const TYPED_EXPONENT = 1.6;
 const ORDER_WEIGHT_MAX = 0.7;
 /** Characters between a reference to the session and what it orders. */
 const ORDER_DISTANCE = 300;
