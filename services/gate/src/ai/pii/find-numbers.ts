@@ -219,26 +219,35 @@ function findPhone(text: string, at: number): Entity | undefined {
   if (lead === "+" || lead === "(") start = at - 1;
   if (lead === "(" && isPlus) start = at - 2;
   if (start > 0 && isWord(text.charCodeAt(start - 1))) return undefined;
-  let best: Entity | undefined;
+  const { ends, groups } = listPhoneEnds(text, at);
+  // The longest one counts: those before it need no check.
+  for (let last = ends.length - 1; last >= 0; last--) {
+    const end = ends[last]!;
+    if (isPhone(text.slice(start, end), isInternational, text, start, groups[last]!))
+      return { start, end, name: "PHONE" };
+  }
+  return undefined;
+}
+
+// Where a phone number that begins at a digit may end, and how many groups it has there.
+function listPhoneEnds(text: string, at: number): { ends: number[]; groups: number[] } {
+  const found = { ends: [] as number[], groups: [] as number[] };
   let digits = 0;
   let end = at;
-  let groups = 0;
-  while (end < text.length && digits <= PHONE_DIGITS_MAX) {
+  for (let groups = 1; end < text.length && digits <= PHONE_DIGITS_MAX; groups++) {
     const first = end;
     while (end < text.length && isDigit(text.charCodeAt(end))) end++;
     digits += end - first;
-    groups++;
     const isWhole = end >= text.length || !isWord(text.charCodeAt(end));
     if (digits >= PHONE_DIGITS_MIN && digits <= PHONE_DIGITS_MAX && isWhole) {
-      const candidate = text.slice(start, end);
-      if (isPhone(candidate, isInternational, text, start, groups))
-        best = { start, end, name: "PHONE" };
+      found.ends.push(end);
+      found.groups.push(groups);
     }
     const next = skipSeparators(text, end);
     if (next === -1) break;
     end = next;
   }
-  return best;
+  return found;
 }
 
 function skipSeparators(text: string, at: number): number {
