@@ -9,6 +9,8 @@ const SLOW_MS = 500;
 const SPANS_PER_TRACE_MAX = 200;
 /** Traces without errors and slow spans that are kept in a second. */
 const ORDINARY_PER_SECOND = 50;
+/** Between the end of a span and the question whether it is wanted. */
+const TOLERANCE_MS = 10;
 /** Approximate memory of a span without its texts, and of an attribute. */
 const SPAN_BYTES = 400;
 const ATTRIBUTE_BYTES = 64;
@@ -35,13 +37,15 @@ export interface SpanKeeperOptions {
  */
 export class SpanKeeper implements SpanExporter {
   readonly #options: Required<SpanKeeperOptions>;
-  /** All traces. Most spans are thrown away after a lookup here. */
+  /** All traces. */
   readonly #known = new Map<string, Trace>();
   /** By rank; the trace that was added to last is the last one. */
   readonly #traces = SHARES.map(() => new Map<string, Trace>());
   readonly #bytes = SHARES.map(() => 0);
   #windowMs = -Infinity;
   #inWindow = 0;
+  /** The time when a span was last kept. */
+  #keptMs = -Infinity;
 
   constructor(options: SpanKeeperOptions) {
     this.#options = { bytesMax: KEPT_SPANS_BYTES_MAX, ...options };
@@ -49,7 +53,10 @@ export class SpanKeeper implements SpanExporter {
 
   /** True if an ordinary span would be kept now; at most some are in a second. */
   get takesOrdinary(): boolean {
-    const now = this.#options.readMonotonicMs();
+    return this.#takesOrdinaryAt(this.#options.readMonotonicMs());
+  }
+
+  #takesOrdinaryAt(now: number): boolean {
     if (now - this.#windowMs >= 1_000) {
       this.#windowMs = now;
       this.#inWindow = 0;
@@ -62,8 +69,13 @@ export class SpanKeeper implements SpanExporter {
     return isError || durationMs >= SLOW_MS || this.takesOrdinary;
   }
 
-  wants(traceId: string, isError: boolean, durationMs: number): boolean {
-    return this.takes(isError, durationMs) || this.#known.has(traceId);
+  wants(traceId: string, isError: boolean, durationMs: number, isFirst: boolean): boolean {
+    if (isError || durationMs >= SLOW_MS) return true;
+    const now = this.#options.readMonotonicMs();
+    if (this.#takesOrdinaryAt(now)) return true;
+    // Most spans are thrown away: a trace in which nothing has been kept since it began needs no lookup.
+    if (isFirst && now - durationMs - TOLERANCE_MS > this.#keptMs) return false;
+    return this.#known.has(traceId);
   }
 
   export(span: FinishedSpan): void {
@@ -79,6 +91,7 @@ export class SpanKeeper implements SpanExporter {
       trace.spans.push(span);
       trace.bytes += estimateBytes(span);
     }
+    this.#keptMs = this.#options.readMonotonicMs();
     this.#known.set(traceId, trace);
     this.#traces[trace.rank]!.set(traceId, trace);
     this.#bytes[trace.rank]! += trace.bytes;
@@ -114,8 +127,7 @@ export function combineExporters(...exporters: readonly SpanExporter[]): SpanExp
     export: (span) => {
       for (const exporter of exporters) exporter.export(span);
     },
-    wants: (traceId, isError, durationMs) =>
-      wantsAll || exporters.some((exporter) => exporter.wants!(traceId, isError, durationMs)),
+    wants: (...span) => wantsAll || exporters.some((exporter) => exporter.wants!(...span)),
     shutdown: async (timeoutMs) => {
       await Promise.all(exporters.map((exporter) => exporter.shutdown(timeoutMs)));
     },

@@ -34,8 +34,11 @@ interface SpanEvent {
 /** Receives ended spans. It must neither throw nor block. */
 export interface SpanExporter {
   export(span: FinishedSpan): void;
-  /** False for a span that would be thrown away: then nothing is made of it. Without this, all are wanted. */
-  wants?(traceId: string, isError: boolean, durationMs: number): boolean;
+  /**
+   * False for a span that would be thrown away: then nothing is made of it. Without this, all are wanted. `isFirst`: its trace has
+   * begun with it.
+   */
+  wants?(traceId: string, isError: boolean, durationMs: number, isFirst: boolean): boolean;
   /** Sends queued spans for at most `timeoutMs`; the rest is dropped and counted. */
   shutdown(timeoutMs: number): Promise<void>;
 }
@@ -192,7 +195,9 @@ class RecordedSpan implements Span {
     const exporter = this.#exporter;
     const endMs = this.#now();
     const durationMs = endMs - this.#startMs;
-    if (exporter.wants?.(this.context.traceId, this.#isError(), durationMs) === false) return;
+    const { traceId } = this.context;
+    const isFirst = this.#start.parent === undefined;
+    if (exporter.wants?.(traceId, this.#isError(), durationMs, isFirst) === false) return;
     exporter.export({
       context: this.context,
       parentSpanId: this.#start.parent?.spanId ?? "",

@@ -115,6 +115,14 @@ test("a span of a kept trace, one with an error and a slow one are kept however 
   const slow = tracer.startSpan({ name: "slow" });
   nowMs += 600;
   slow.end();
+  const outer = tracer.startSpan({ name: "outer" });
+  nowMs += 100;
+  const inner = tracer.startSpan({ name: "inner", parent: outer.context });
+  inner.setStatus("error");
+  inner.end();
+  nowMs += 50;
+  outer.end();
+  assert.equal(keeper.find(outer.context.traceId).length, 2, "the span that began the trace");
   const kept = keeper.find(first.context.traceId);
   assert.deepEqual(
     kept.map(({ name }) => name),

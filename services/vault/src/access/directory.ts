@@ -125,7 +125,8 @@ export class Directory {
   /** The key that a request names; `undefined` if it is unknown, disabled or expired. */
   findKey(accessKey: string): ActiveKey | undefined {
     const key = this.#active.get(accessKey);
-    return key !== undefined && this.#clock.now() < key.expiresMs ? key : undefined;
+    if (key === undefined || key.expiresMs === Infinity) return key;
+    return this.#clock.now() < key.expiresMs ? key : undefined;
   }
 
   /** An enabled user with its policies; `undefined` if it is unknown or disabled. */

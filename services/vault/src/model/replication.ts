@@ -87,7 +87,9 @@ export function findReplicationStatus({
   replica?: true | undefined;
   replication?: ReplicationMarks | undefined;
 }): ReplicationStatus | undefined {
-  const states = Object.values(replication ?? {}).map(({ state }) => state);
+  // The usual case.
+  if (replication === undefined) return replica === true ? "REPLICA" : undefined;
+  const states = Object.values(replication).map(({ state }) => state);
   if (states.includes("FAILED")) return "FAILED";
   if (states.includes("PENDING")) return "PENDING";
   if (replica === true) return "REPLICA";

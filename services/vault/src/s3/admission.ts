@@ -24,23 +24,28 @@ export interface IdentifiedRequest extends Pick<
  */
 export async function admitOperation(
   api: ObjectApi,
-  { address, unknown, ...identified }: IdentifiedRequest,
+  identified: IdentifiedRequest,
 ): Promise<OperationContext> {
-  const { request, operation } = identified;
+  const { request, operation, address, unknown } = identified;
   const { fields } = request;
   requireNoLoop(fields, api.store.remotes.storeId);
   requireOwner(api, fields.get("x-amz-expected-bucket-owner"));
   requireOwner(api, fields.get("x-amz-source-expected-bucket-owner"));
   const { bucket: bucketName, key } = address;
-  const common = { ...identified, api, bucketName, key, fields };
-  const federated = bucketName === "" ? undefined : api.federation.find(bucketName);
+  const own = api.store.buckets.find(bucketName);
+  const federated =
+    own === undefined && bucketName !== "" ? api.federation.find(bucketName) : undefined;
   if (federated !== undefined) {
+    const common = { ...identified, api, bucketName, key, fields };
     const context: OperationContext = { ...common, bucket: undefined, federated };
     if (unknown !== undefined) await authorizeAhead(context, unknown);
     return context;
   }
-  const bucket = operation.isBucketOptional ? undefined : api.store.buckets.require(bucketName);
-  const context: OperationContext = { ...common, bucket };
+  const bucket = operation.isBucketOptional
+    ? undefined
+    : (own ?? api.store.buckets.require(bucketName));
+  // Made at once: each copy of a context is a part of the cost of a small request.
+  const context: OperationContext = { ...identified, api, bucketName, key, fields, bucket };
   const decidedByBody = unknown ?? operation.decidedByBody;
   if (decidedByBody !== undefined) await authorizeAhead(context, decidedByBody);
   else if (!operation.authorizesItself) await authorize(context);

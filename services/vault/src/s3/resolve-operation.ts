@@ -90,8 +90,10 @@ export function resolveOperation(
   const ignored = new Set<string>();
   const isSigned = query.isPresigned;
   const isOlder = query.has("AWSAccessKeyId");
-  const isQuestion = query.others.some(([name]) => QUESTIONS.has(name));
-  const isRead = method === "GET" || method === "HEAD" || (method === "POST" && isQuestion);
+  const isRead =
+    method === "GET" ||
+    method === "HEAD" ||
+    (method === "POST" && query.others.some(([name]) => QUESTIONS.has(name)));
   for (const [given] of query.others) {
     // `lock` is this service's alias of `retention`.
     const name = given === "lock" && address.level === "object" ? "retention" : given;

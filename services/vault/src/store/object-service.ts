@@ -107,7 +107,7 @@ export class ObjectService {
     const attributes = buildAttributeColumns(request);
     // The record describes the rule, too: an index that is rebuilt has it.
     const detail = markDetail(attributes.detail, bucket.settings.geoPlacement);
-    const columns = { ...attributes, detail };
+    const columns = detail === attributes.detail ? attributes : { ...attributes, detail };
     const description: ObjectDescription = {
       bucket: request.bucket,
       key: request.key,

@@ -182,8 +182,8 @@ export class IndexWriter {
       return Promise.reject(new StoreError("SlowDown", "Too many writes wait for the disk"));
     }
     return new Promise<OperationResult<T>>((resolve, reject) => {
-      const settle = { resolve: resolve as (value: unknown) => void, reject };
-      this.#waiting.push({ operation, isBound: false, ...settle });
+      const settle = resolve as (value: unknown) => void;
+      this.#waiting.push({ operation, isBound: false, resolve: settle, reject });
       this.#schedule();
     });
   }

@@ -5,6 +5,7 @@ import { answerXml } from "../answer.ts";
 import { hideMissing } from "../authorization.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
 import { CHECKSUM_ALGORITHMS } from "../wire/checksum.ts";
+import { formatHttpDate } from "../wire/timestamp.ts";
 import { tag, wrap, xmlDocument } from "../wire/xml.ts";
 import { getAddress, getVersionHeaders } from "./address.ts";
 import { readInteger } from "./conditions.ts";
@@ -46,7 +47,7 @@ export const getObjectAttributes: OperationHandler = async (context) => {
   if (wants.has("StorageClass")) inner += tag("StorageClass", object.storageClass);
   if (wants.has("ObjectSize")) inner += tag("ObjectSize", object.sizeBytes);
   return answerXml(xmlDocument("GetObjectAttributesResponse", inner), [
-    ["Last-Modified", new Date(object.modifiedMs).toUTCString()],
+    ["Last-Modified", formatHttpDate(object.modifiedMs)],
     ...getVersionHeaders(context, object.versionId),
     ...getEncryptionHeaders(object.encryption),
   ]);

@@ -8,6 +8,7 @@ import type { UploadInfo } from "../../model/upload.ts";
 import type { Header } from "../answer.ts";
 import { getBucket, type OperationContext } from "../context.ts";
 import { CHECKSUM_ALGORITHMS } from "../wire/checksum.ts";
+import { formatHttpDate } from "../wire/timestamp.ts";
 import { getVersionHeaders } from "./address.ts";
 import { getEncryptionHeaders } from "./encryption.ts";
 import { getRestoreHeaders } from "./restore-object.ts";
@@ -57,7 +58,7 @@ function chooseHeaders(
 /** All headers of GET and HEAD except those of ranges and checksums. */
 export function getObjectHeaders(context: OperationContext, object: ObjectInfo): Header[] {
   const headers: Header[] = [
-    ["Last-Modified", new Date(object.modifiedMs).toUTCString()],
+    ["Last-Modified", formatHttpDate(object.modifiedMs)],
     ["ETag", `"${object.etag}"`],
     ["Accept-Ranges", "bytes"],
     ...getVersionHeaders(context, object.versionId),
@@ -70,7 +71,7 @@ export function getObjectHeaders(context: OperationContext, object: ObjectInfo):
   if (tagCount > 0) headers.push(["x-amz-tagging-count", String(tagCount)]);
   if (object.storageClass !== "STANDARD")
     headers.push(["x-amz-storage-class", object.storageClass]);
-  headers.push(...getRestoreHeaders(object));
+  if (object.restore !== undefined) headers.push(...getRestoreHeaders(object));
   if (object.websiteRedirect !== undefined) {
     headers.push(["x-amz-website-redirect-location", object.websiteRedirect]);
   }

@@ -99,7 +99,7 @@ export class RequestQuery {
   /** The signed query, as `canonicalizeQuery`: mostly the text as it was sent. */
   canonicalize(skip?: string): string {
     const raw = this.#raw;
-    if (raw === undefined || raw.endsWith("&") || !this.#isSorted() || !CANONICAL.test(raw)) {
+    if (raw === undefined || raw.endsWith("&") || !this.#isSorted(skip) || !CANONICAL.test(raw)) {
       return canonicalizeQuery(this.pairs, skip);
     }
     // Names have no escapes and occur once, and values no `=`.
@@ -110,10 +110,16 @@ export class RequestQuery {
     return raw.slice(0, Math.max(0, from - 1));
   }
 
-  // By name, each of which occurs once.
-  #isSorted(): boolean {
+  // By name, each of which occurs once. Clients append `skip`, the signature, to the parameters that they have signed.
+  #isSorted(skip: string | undefined): boolean {
     let before = "";
+    let isSkipped = false;
     for (const [name] of this.pairs) {
+      if (name === skip) {
+        if (isSkipped) return false;
+        isSkipped = true;
+        continue;
+      }
       if (name <= before) return false;
       before = name;
     }

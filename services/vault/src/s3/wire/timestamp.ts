@@ -37,3 +37,12 @@ export class TimestampFormatter {
 function pad(value: number, ten: number): string {
   return value < ten ? `0${value}` : String(value);
 }
+
+let lastDate = { second: Number.NaN, text: "" };
+
+/** The date of an HTTP header, from ms since 1970. Objects that were written in one second are mostly read together. */
+export function formatHttpDate(timeMs: number): string {
+  const second = Math.floor(timeMs / 1_000);
+  if (second !== lastDate.second) lastDate = { second, text: new Date(timeMs).toUTCString() };
+  return lastDate.text;
+}

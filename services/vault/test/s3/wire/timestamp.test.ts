@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { TimestampFormatter } from "../../../src/s3/wire/timestamp.ts";
+import { formatHttpDate, TimestampFormatter } from "../../../src/s3/wire/timestamp.ts";
 
 test("a timestamp of a listing equals that of Date, regardless of the previous one", () => {
   const time = fc.integer({ min: 0, max: Date.UTC(9999, 11, 31, 23, 59, 59, 999) });
@@ -14,4 +14,9 @@ test("a timestamp of a listing equals that of Date, regardless of the previous o
       }
     }),
   );
+});
+
+test("a date of a header equals that of Date, regardless of the previous one", () => {
+  for (const timeMs of [0, 999, 1_000, 1_001, 0, Date.UTC(2026, 11, 31, 23, 59, 59, 999)])
+    assert.equal(formatHttpDate(timeMs), new Date(timeMs).toUTCString());
 });
