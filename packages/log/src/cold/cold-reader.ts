@@ -103,8 +103,7 @@ export class ColdReader {
           const chunk = chunkAt(file, Math.floor(next / CHUNK_BYTES));
           const count = Math.min(end, chunk.end) - next;
           signal?.throwIfAborted();
-          await this.#awaitShare(count);
-          signal?.throwIfAborted();
+          await this.#awaitShare(count, signal);
           await this.#readChunk(chunk, into, at + next - position, count, next - chunk.start);
           next += count;
         }
@@ -150,12 +149,14 @@ export class ColdReader {
     return waitMs < 1 ? undefined : this.#pause(waitMs);
   };
 
-  async #awaitShare(bytes: number): Promise<void> {
+  async #awaitShare(bytes: number, signal: AbortSignal | undefined): Promise<void> {
     const nowMs = this.#options.clock.now();
     this.#lastTakenMs = nowMs;
     if (!this.#watchesLoop) this.#watchLoop();
     const waitMs = this.share.take(bytes, nowMs);
-    if (waitMs > 0) await this.#pause(waitMs);
+    if (waitMs > 0) await this.#pause(waitMs, signal);
+    if (signal?.aborted === true) this.share.giveBack(bytes);
+    signal?.throwIfAborted();
     if (this.#isClosed) throw new LogError("closed", "the log is closed");
   }
 
@@ -296,10 +297,13 @@ export class ColdReader {
     }
   }
 
-  async #pause(ms: number): Promise<void> {
+  async #pause(ms: number, signal?: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const cancel = this.#options.clock.after(ms, resolve);
+    const end = (): void => resolve();
+    const cancel = this.#options.clock.after(ms, end);
+    signal?.addEventListener("abort", end, { once: true });
     await Promise.race([promise, this.#ending.promise]);
+    signal?.removeEventListener("abort", end);
     cancel();
   }
 }

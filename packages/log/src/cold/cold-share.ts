@@ -78,6 +78,11 @@ export class ColdShare {
     return this.#delivered.pass(bytes, this.#rate, nowMs).beforeMs;
   }
 
+  /** Bytes of `take` are not read: the next ones need not wait for them. */
+  giveBack(bytes: number): void {
+    this.#delivered.giveBack(bytes, this.#rate);
+  }
+
   /** Milliseconds for which the next bytes of the store have to wait, after `bytes` of it. */
   receive(bytes: number, nowMs: number): number {
     this.#turn(nowMs);
@@ -145,6 +150,10 @@ class Lane {
     const startMs = Math.max(nowMs, this.#paidUntilMs);
     this.#paidUntilMs = startMs + (bytes / rate) * 1_000;
     return { beforeMs: startMs - nowMs, afterMs: this.#paidUntilMs - nowMs };
+  }
+
+  giveBack(bytes: number, rate: number): void {
+    this.#paidUntilMs -= (bytes / rate) * 1_000;
   }
 
   /** Ends the window and returns its bytes. */

@@ -36,7 +36,9 @@ async function openReader() {
   const cache = new SimDisk(new Random(1));
   await reader.use({ store, cache, cacheBytesMax: 64 * MIB, isUploading: true });
   const into = Buffer.alloc(OBJECT.length);
-  const reading = (): Promise<number> => reader.open(FILE).read(into, 0, into.length, 0);
+  const open = (signal?: AbortSignal): Promise<number> =>
+    reader.open(FILE, signal).read(into, 0, into.length, 0);
+  const reading = (): Promise<number> => open();
   /** Moves the clock in small steps, with four commits in each 100 ms if `isUsed`. */
   const pass = async (ms: number, isUsed: boolean): Promise<void> => {
     for (let passed = 0; passed < ms; passed += 5) {
@@ -45,7 +47,7 @@ async function openReader() {
       await turn();
     }
   };
-  return { reader, received, into, reading, pass };
+  return { reader, clock, received, into, open, reading, pass };
 }
 
 test("an object is received at once while nobody else uses the log", async () => {
@@ -87,6 +89,27 @@ test("a closed reader waits for no piece", async () => {
   await pass(50, true);
   assert.ok(received() < OBJECT.length);
   await reader.close();
+  await read;
+});
+
+test("readers that leave give their share back at once", async () => {
+  const { open, clock, pass } = await openReader();
+  await pass(200, true);
+  const leaving = new AbortController();
+  const left = Array.from({ length: 20 }, () =>
+    open(leaving.signal).catch((error: Error) => error),
+  );
+  await turn();
+  leaving.abort(new Error("left"));
+  // The first one has its share.
+  for (const error of await Promise.all(left.slice(1))) assert.equal(String(error), "Error: left");
+  const begun = clock.now();
+  const read = open();
+  for (let isOver = false; !isOver && clock.now() - begun < 15_000;) {
+    await pass(100, true);
+    isOver = await Promise.race([read.then(() => true), turn(false)]);
+  }
+  assert.ok(clock.now() - begun < 4_000, `${clock.now() - begun} ms`);
   await read;
 });
 
