@@ -4,6 +4,8 @@ import type { Socket } from "node:net";
 
 /** Bytes that are handed to the system in a turn. */
 const SLICE_BYTES = 1_048_576;
+/** Writes up to this size stay whole: answers are often a little more than 1 MiB. */
+const WHOLE_BYTES_MAX = 2 * SLICE_BYTES;
 
 interface Piece {
   chunk: Buffer;
@@ -28,7 +30,13 @@ export function sliceWrites(socket: Socket): void {
   // Bun's takes another form.
   if (typeof writeVector !== "function" || process.versions.bun !== undefined) return;
   vectored._writev = (pieces, done) => {
-    const slices = pieces.allBuffers === true ? slice(pieces) : [pieces];
+    let bytes = 0;
+    for (const { chunk } of pieces) bytes += chunk.length;
+    if (bytes <= WHOLE_BYTES_MAX || pieces.allBuffers !== true) {
+      writeVector.call(socket, pieces, done);
+      return;
+    }
+    const slices = slice(pieces);
     let at = 0;
     const next: Done = (error) => {
       if (error instanceof Error || at === slices.length) done(error);
