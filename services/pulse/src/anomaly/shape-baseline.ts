@@ -35,11 +35,14 @@ class Field {
   readonly #window: Uint8Array;
   readonly #inWindow = TYPES.map(() => 0);
   #at = 0;
+  /** Messages before the window. */
+  total: number;
   /** Time of the first sample in which the change showed that shows now, epoch ms. */
   changedMs: number | undefined;
 
   constructor(counts: readonly number[]) {
     this.counts = [...counts];
+    this.total = sum(counts);
     const usual = counts.indexOf(Math.max(...counts));
     this.#window = new Uint8Array(WINDOW).fill(usual);
     this.#inWindow[usual] = WINDOW;
@@ -54,11 +57,10 @@ class Field {
     // Unusual messages do not become usual by their number.
     if (this.changedMs !== undefined) return;
     this.counts[before]!++;
-    if (this.total > COUNTED_MAX) for (const each of this.counts.keys()) this.counts[each]! /= 2;
-  }
-
-  get total(): number {
-    return this.counts.reduce((sum, count) => sum + count, 0);
+    this.total++;
+    if (this.total <= COUNTED_MAX) return;
+    for (const each of this.counts.keys()) this.counts[each]! /= 2;
+    this.total /= 2;
   }
 
   /** Share of a code among the messages before the window. */
@@ -75,8 +77,13 @@ class Field {
     for (const code of this.counts.keys()) {
       this.counts[code] = (this.#inWindow[code]! * KNOWN_MIN * 2) / WINDOW;
     }
+    this.total = sum(this.counts);
     this.changedMs = undefined;
   }
+}
+
+function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0);
 }
 
 /** The fields of a topic's messages. */
