@@ -21,6 +21,9 @@ const WRITES_MAX = 2;
 /** Interval of asking how late the event loop is, and for how long after the last read. */
 const LOOP_TICK_MS = 10;
 const LOOP_WATCH_MS = 1_000;
+/** Timers are not more exact. */
+const WAIT_MS_MIN = 1;
+const WAIT_STEP_MS = 100;
 /** Objects whose last read chunk is remembered. */
 const READERS_MAX = 1_024;
 
@@ -146,15 +149,23 @@ export class ColdReader {
     this.#lastTakenMs = nowMs;
     if (!this.#watchesLoop) this.#watchLoop();
     const waitMs = this.share.receive(bytes, nowMs);
-    return waitMs < 1 ? undefined : this.#pause(waitMs);
+    return waitMs < WAIT_MS_MIN ? undefined : this.#waitForShare(waitMs);
   };
+
+  // The others may stop using the log meanwhile.
+  async #waitForShare(waitMs: number, signal?: AbortSignal): Promise<void> {
+    for (let leftMs = waitMs; leftMs > 0; leftMs -= WAIT_STEP_MS) {
+      if (this.share.rate === Infinity || this.#isClosed || signal?.aborted === true) return;
+      await this.#pause(Math.min(leftMs, WAIT_STEP_MS), signal);
+    }
+  }
 
   async #awaitShare(bytes: number, signal: AbortSignal | undefined): Promise<void> {
     const nowMs = this.#options.clock.now();
     this.#lastTakenMs = nowMs;
     if (!this.#watchesLoop) this.#watchLoop();
     const waitMs = this.share.take(bytes, nowMs);
-    if (waitMs > 0) await this.#pause(waitMs, signal);
+    if (waitMs >= WAIT_MS_MIN) await this.#waitForShare(waitMs, signal);
     if (signal?.aborted === true) this.share.giveBack(bytes);
     signal?.throwIfAborted();
     if (this.#isClosed) throw new LogError("closed", "the log is closed");

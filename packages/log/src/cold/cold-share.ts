@@ -98,7 +98,10 @@ export class ColdShare {
   }
 
   #isUsed(nowMs: number): boolean {
-    return this.#usesMs.length === USES_MIN && nowMs - this.#usesMs[0]! <= CALM_MS;
+    const [first] = this.#usesMs;
+    // All at one moment are one use.
+    const isRepeated = this.#usesMs.length === USES_MIN && this.#usesMs.at(-1)! > first!;
+    return isRepeated && nowMs - first! <= CALM_MS;
   }
 
   #turn(nowMs: number): void {

@@ -72,9 +72,9 @@ test("beside commits an object is received piece by piece, at a low rate from th
 });
 
 test("what is on its way waits as soon as others begin to use the log", async () => {
-  const { reader, received, reading, pass } = await openReader();
+  const { reader, clock, received, reading, pass } = await openReader();
   const read = reading();
-  for (let times = 0; times < 4; times += 1) reader.share.noteCommit(2, 1_700_000_000_000);
+  for (let times = 0; times < 4; times += 1) reader.share.noteCommit(2, clock.now() + times);
   await turn();
   assert.ok(received() < OBJECT.length, `${received()} bytes at once`);
   await pass(3_000, true);
@@ -90,6 +90,20 @@ test("a closed reader waits for no piece", async () => {
   assert.ok(received() < OBJECT.length);
   await reader.close();
   await read;
+});
+
+test("reads that wait for their share go on when nobody else uses the log any more", async () => {
+  const { open, clock, pass } = await openReader();
+  await pass(200, true);
+  const begun = clock.now();
+  const reads = Promise.all(Array.from({ length: 20 }, () => open()));
+  await pass(100, true);
+  for (let isOver = false; !isOver && clock.now() - begun < 30_000;) {
+    await pass(100, false);
+    isOver = await Promise.race([reads.then(() => true), turn(false)]);
+  }
+  // At 4 MiB/s they would take 20 s.
+  assert.ok(clock.now() - begun < 4_000, `${clock.now() - begun} ms`);
 });
 
 test("readers that leave give their share back at once", async () => {
