@@ -32,7 +32,7 @@ export class Recorder {
   /** True if the request's path and method are needed when it ends. */
   needsRequestLine(exchange: GateExchange): boolean {
     const { route } = exchange.userData;
-    if (this.spans !== undefined || this.kept.takesOrdinary) return true;
+    if (this.spans !== undefined || this.kept.takesOrdinary(exchange.startedAtMs)) return true;
     return route !== null && (route.spec.accessLog || route.spec.steps.record !== undefined);
   }
 
@@ -59,9 +59,15 @@ export class Recorder {
   }
 
   // A stream is not slow. The gateway's own paths have no series.
-  #isKept({ userData: state }: GateExchange, status: number, end: RequestEnd): boolean {
+  #isKept(exchange: GateExchange, status: number, end: RequestEnd): boolean {
+    const state = exchange.userData;
     if (state.series === null) return false;
-    return this.kept.takes(status >= 500, state.isStream ? 0 : end.totalMs);
+    const { totalMs } = end;
+    return this.kept.takes(
+      status >= 500,
+      state.isStream ? 0 : totalMs,
+      exchange.startedAtMs + totalMs,
+    );
   }
 
   #log(exchange: GateExchange, status: number, end: RequestEnd): void {
