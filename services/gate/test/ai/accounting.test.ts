@@ -11,6 +11,7 @@ import { SharedAccounts } from "../../src/ai/ledger/shared-accounts.ts";
 import { LedgerWriter } from "../../src/ai/ledger/ledger-writer.ts";
 import { ModelCall } from "../../src/ai/meter/model-call.ts";
 import { Price } from "../../src/ai/price/price-table.ts";
+import { findAiKind } from "../../src/ai/shape/ai-shape.ts";
 import { JsonScanner } from "../../src/ai/shape/json-scan.ts";
 import { readAiRequest } from "../../src/ai/shape/read-request.ts";
 import {
@@ -127,7 +128,7 @@ test("a reservation that ends after midnight belongs to the day on which it bega
   refused(() => reserve(1));
 });
 
-test("without a price a tenant with a budget in USD is refused; with 0 it is let through", (t) => {
+test("without a price a tenant with a budget in USD is refused; with a price of 0 it is let through", (t) => {
   const { accounting } = open(t);
   const ask = (price: Price | undefined): Reservation =>
     accounting.reserve({
@@ -146,7 +147,45 @@ test("without a price a tenant with a budget in USD is refused; with 0 it is let
   accounting.setBudgets([{ tenant: "acme", maxPicoPerDay: 0n }]);
   assert.equal(refused(unpriced).code, "model_price_unknown");
   assert.equal(refused(() => ask(PRICE)).code, "insufficient_quota");
-  ask(new Price({ input: 0, output: 0 }));
+  // 0 allows nothing; a budget that is spent allows what costs nothing.
+  const free = new Price({ input: 0, output: 0 });
+  assert.equal(refused(() => ask(free)).code, "insufficient_quota");
+  accounting.setBudgets([{ tenant: "acme", maxPicoPerDay: 1n }]);
+  assert.equal(refused(() => ask(PRICE)).code, "insufficient_quota");
+  ask(free);
+});
+
+test("a file in a request reserves its size, one at an address as much as an image", () => {
+  const file = (bytes: number): string => Buffer.alloc(bytes).toString("base64");
+  const pdf = (bytes: number): string => `data:application/pdf;base64,${file(bytes)}`;
+  const document = (source: object) => ({ type: "document", source });
+  const cases: [path: string, part: object, tokens: number][] = [
+    ["/chat/completions", { type: "file", file: { file_data: pdf(150_000) } }, 100_000],
+    ["/chat/completions", { type: "input_audio", input_audio: { data: file(15_000) } }, 10_000],
+    ["/responses", { type: "input_file", file_data: pdf(150_000) }, 100_000],
+    ["/responses", { type: "input_file", file_url: `https://a/${"b".repeat(9_000)}` }, 1_500],
+    ["/messages", document({ type: "base64", data: file(150_000) }), 100_000],
+    ["/messages", document({ type: "base64", data: file(3) }), 1_500],
+    ["/messages", document({ type: "base64", data: file(3_000_000) }), 1_000_000],
+    ["/messages", { type: "image", source: { type: "base64", data: file(150_000) } }, 1_500],
+  ];
+  for (const [path, part, tokens] of cases) {
+    const message = { role: "user", content: [part] };
+    const list = path === "/responses" ? { input: [message] } : { messages: [message] };
+    const tree = new JsonScanner();
+    assert.ok(tree.scan(Buffer.from(JSON.stringify({ model: "m", ...list }))));
+    const request = readAiRequest(findAiKind(path)!, tree);
+    const options = { request, tree, price: PRICE, hidesUsage: false, pii: undefined };
+    const call = new ModelCall({ ...options, onSettled: () => undefined });
+    const { input } = call.reserved;
+    assert.ok(
+      input >= tokens && input <= tokens + 30,
+      `${path} ${JSON.stringify(part).slice(0, 60)}: ${input}`,
+    );
+    // What nobody reports is estimated lower, but not as nothing.
+    call.settle("answered");
+    assert.ok(call.settled!.usage.input >= 1_500 && call.settled!.usage.input <= input, path);
+  }
 });
 
 test("tokens per minute: of the route and of the tenant, the smaller one counts", (t) => {

@@ -100,6 +100,8 @@ export class Accounting {
     const budget = this.#budgets.get(tenant);
     if (budget?.maxPicoPerDay !== undefined && call.price === undefined)
       throw refuseModel(call.request.model);
+    // Nothing is allowed then, not even what costs nothing.
+    if (budget?.maxPicoPerDay === 0n) throw refuseMoney(0n, this.#options.readTimeMs());
     const limits: TokenLimit[] = [];
     if (routeLimit !== undefined) {
       const key = `route ${routeLabel}\n${routeLimit.by}`;

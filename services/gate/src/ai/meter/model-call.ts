@@ -13,6 +13,10 @@ import { TextSample } from "../usage/text-sample.ts";
 
 /** Tokens of an image, of which the request tells only the bytes. */
 const IMAGE_TOKENS = 1_500;
+/** No model reads more at once. */
+const FILE_TOKENS_MAX = 1_000_000;
+/** Of files whose usage nobody reports: between pages of text and pages of pictures. */
+const FILE_BYTES_PER_TOKEN = 16;
 /** The densest text that was measured, JSON, has 1.6 bytes per token. */
 const BYTES_PER_TOKEN_MIN = 1.5;
 const MODEL_CHARACTERS_MAX = 256;
@@ -226,7 +230,8 @@ export class ModelCall implements ExchangeAi {
   #measure(): { usage: TokenUsage; isEstimated: boolean } {
     const { reported } = this.reports;
     if (reported !== undefined) return { usage: reported, isEstimated: false };
-    const input = this.#input.estimateTokens() + this.request.images * IMAGE_TOKENS;
+    const media = countMedia(this.request, FILE_BYTES_PER_TOKEN);
+    const input = this.#input.estimateTokens() + media;
     const usage = this.reports.complete(input, this.#output.estimateTokens());
     return { usage, isEstimated: true };
   }
@@ -242,11 +247,22 @@ const OPERATIONS: Readonly<Record<AiRequest["shape"], string>> = {
 };
 
 function reserve(request: AiRequest, price: Price | undefined): TokenUsage {
-  const { shape, textBytes, images, outputTokensMax, choices } = request;
-  const input = Math.ceil(textBytes / BYTES_PER_TOKEN_MIN) + images * IMAGE_TOKENS;
+  const { shape, textBytes, outputTokensMax, choices } = request;
+  const media = countMedia(request, BYTES_PER_TOKEN_MIN);
+  const input = Math.ceil(textBytes / BYTES_PER_TOKEN_MIN) + media;
   const bound = outputTokensMax ?? price?.outputTokensMax ?? OUTPUT_TOKENS_DEFAULT;
   const output = shape === "embeddings" || request.isCount ? 0 : bound * choices;
   return { input, cachedInput: 0, cacheWrite: 0, output };
+}
+
+/** Tokens of images and files: a file in the request counts by its size, at least as an image. */
+function countMedia({ images, fileBytes }: AiRequest, bytesPerToken: number): number {
+  let tokens = images * IMAGE_TOKENS;
+  for (const bytes of fileBytes) {
+    const most = Math.min(Math.ceil(bytes / bytesPerToken), FILE_TOKENS_MAX);
+    tokens += Math.max(0, most - IMAGE_TOKENS);
+  }
+  return tokens;
 }
 
 function findModel(tree: JsonScanner): string {

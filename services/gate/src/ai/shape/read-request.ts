@@ -23,7 +23,10 @@ export interface AiRequest {
   readonly outputTokensMax: number | undefined;
   /** Number of answers. */
   readonly choices: number;
+  /** Number of images, and of files of other kinds. */
   readonly images: number;
+  /** Sizes in bytes of files that the request contains; the others are at the provider, or at an address. */
+  readonly fileBytes: readonly number[];
   readonly texts: readonly RequestText[];
   /** Bytes of all texts as sent, with those of tools and schemas. */
   readonly textBytes: number;
@@ -70,6 +73,14 @@ const IMAGE_TYPES: ReadonlySet<string> = new Set([
   "document",
 ]);
 
+/** Where the parts of these kinds have their content in base64. */
+const FILE_DATA: Readonly<Record<string, readonly string[]>> = {
+  file: ["file", "file_data"],
+  input_file: ["file_data"],
+  document: ["source", "data"],
+  input_audio: ["input_audio", "data"],
+};
+
 /** Reads a scanned body. Throws {@link AiRequestFault} if a member that matters to the gateway has another type. */
 export function readAiRequest(kind: AiKind, tree: JsonScanner): AiRequest {
   if (tree.kind(0) !== JsonKind.Object) throw new AiRequestFault("", "expected a JSON object");
@@ -87,6 +98,7 @@ export function readAiRequest(kind: AiKind, tree: JsonScanner): AiRequest {
     outputTokensMax: bounds.length === 0 ? undefined : Math.max(...bounds),
     choices: readChoices(tree, shape),
     images: reader.images,
+    fileBytes: reader.fileBytes,
     texts: reader.texts,
     textBytes: reader.bytes,
     wantsUsage: isStream && readWantsUsage(tree),
@@ -96,6 +108,7 @@ export function readAiRequest(kind: AiKind, tree: JsonScanner): AiRequest {
 class TextReader {
   readonly texts: RequestText[] = [];
   images = 0;
+  readonly fileBytes: number[] = [];
   bytes = 0;
   #isData = false;
   readonly #tree: JsonScanner;
@@ -226,6 +239,7 @@ class TextReader {
     const kind = type === -1 || tree.kind(type) !== JsonKind.String ? "" : tree.text(type);
     if (IMAGE_TYPES.has(kind)) {
       this.images++;
+      this.#measureFile(part, kind);
       if (kind === "document") this.#inData(() => this.#readDocument(part, role, name));
       return;
     }
@@ -245,6 +259,17 @@ class TextReader {
     const known = text.filter((node) => node !== -1 && tree.kind(node) === JsonKind.String);
     if (known.length === 0) this.#readAll(part, role);
     for (const node of known) this.#add(node, role);
+  }
+
+  #measureFile(part: number, kind: string): void {
+    const tree = this.#tree;
+    const path = FILE_DATA[kind];
+    const isBase64 =
+      kind !== "document" || readString(tree, tree.find(part, "source"), "type") === "base64";
+    if (path === undefined || !isBase64) return;
+    const data = path.reduce((node, name) => (node === -1 ? -1 : tree.find(node, name)), part);
+    if (data === -1 || tree.kind(data) !== JsonKind.String) return;
+    this.fileBytes.push(Math.floor(((tree.end(data) - tree.start(data) - 2) * 3) / 4));
   }
 
   // A document that is sent as text, or as blocks of content, or the result of a search; a title and a context go with each.
