@@ -73,7 +73,7 @@ const IMAGE_TYPES: ReadonlySet<string> = new Set([
   "document",
 ]);
 
-/** Where the parts of these kinds have their content in base64. */
+/** Paths of the base64 content in parts of these kinds. */
 const FILE_DATA: Readonly<Record<string, readonly string[]>> = {
   file: ["file", "file_data"],
   input_file: ["file_data"],
