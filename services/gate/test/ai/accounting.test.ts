@@ -182,7 +182,7 @@ test("a file in a request reserves its size, one at an address as much as an ima
       input >= tokens && input <= tokens + 30,
       `${path} ${JSON.stringify(part).slice(0, 60)}: ${input}`,
     );
-    // What nobody reports is estimated lower, but not as nothing.
+    // Without a report, usage is estimated lower, but not as nothing.
     call.settle("answered");
     assert.ok(call.settled!.usage.input >= 1_500 && call.settled!.usage.input <= input, path);
   }
