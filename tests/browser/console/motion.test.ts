@@ -7,18 +7,25 @@ import { startPulseProcess } from "../../../services/pulse/test/fixture/pulse-pr
 import { openConsole, type ConsolePage } from "./chromium.ts";
 
 const TOKEN = "operator-token";
-const TOPIC = "orders.created";
 const MESSAGES = 60;
 const PACE_MS = 50;
 /** The tail paints at most so often. */
 const CALM_MS = 2_000;
 
 let browser: Browser;
+let pulse: Awaited<ReturnType<typeof startPulseProcess>>;
+const ends: (() => unknown)[] = [];
 
 before(async () => {
-  if (chromiumSkip === false) browser = await startChromium();
+  if (chromiumSkip !== false) return;
+  const stage = { after: (end: () => unknown) => void ends.push(end) };
+  pulse = await startPulseProcess(stage, { PLATFORM_PULSE_TOKEN: TOKEN });
+  browser = await startChromium();
 });
-after(() => browser?.close());
+after(async () => {
+  await browser?.close();
+  for (const end of ends.toReversed()) await end();
+});
 
 /** Elements of the page that move. */
 const MOVING = `[...document.querySelectorAll("*")].filter((one) => {
@@ -34,20 +41,19 @@ const RECORD_PAINTS = `globalThis.paints = [];
 
 /** Opens a tail and publishes messages; returns the shortest time between two paints. */
 async function watchTail(t: TestContext, motion: "reduce" | "no-preference"): Promise<number> {
-  const stage = { after: (end: () => unknown) => t.after(() => void end()) };
-  const pulse = await startPulseProcess(stage, { PLATFORM_PULSE_TOKEN: TOKEN });
+  const topic = `orders.${motion}`;
   const opened = await openConsole(t, browser, { url: pulse.url, token: TOKEN });
   const { page } = opened;
   await page.emulateMedia({ reducedMotion: motion });
-  await publish(opened, 0);
-  await page.goto(`${pulse.url}/ui/messaging/topics/${TOPIC}/tail`);
+  await publish(opened, topic, 0);
+  await page.goto(`${pulse.url}/ui/messaging/topics/${topic}/tail`);
   await page.locator(".tail-row:visible").first().waitFor();
   const moving = Number(await page.evaluate(MOVING));
   if (motion === "reduce") assert.equal(moving, 0, "nothing moves");
   else assert.ok(moving > 0, "the test finds what moves");
   await page.evaluate(RECORD_PAINTS);
   for (let n = 1; n <= MESSAGES; n += 1) {
-    await publish(opened, n);
+    await publish(opened, topic, n);
     await page.waitForTimeout(PACE_MS);
   }
   const last = page.locator(".tail-row:visible").filter({ hasText: `"n":${MESSAGES}}` });
@@ -57,8 +63,8 @@ async function watchTail(t: TestContext, motion: "reduce" | "no-preference"): Pr
   return Math.min(...paints.slice(1).map((at, index) => at - paints[index]!));
 }
 
-async function publish({ page }: ConsolePage, n: number): Promise<void> {
-  const json = { topic: TOPIC, payload: JSON.stringify({ n }) };
+async function publish({ page }: ConsolePage, topic: string, n: number): Promise<void> {
+  const json = { topic, payload: JSON.stringify({ n }) };
   const status = await page.evaluate(async (sent) => {
     const headers = { "content-type": "application/json" };
     const init = { method: "POST", headers, body: JSON.stringify(sent) };
