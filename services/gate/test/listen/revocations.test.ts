@@ -52,7 +52,7 @@ const revoke = (gate: GateWorker, ...entries: Revocation[]) =>
 
 /** Resolves once the worker has taken in the revocation of `sid`. */
 async function untilRefused(gate: GateWorker, sid: string): Promise<void> {
-  const patience = AbortSignal.timeout(5000);
+  const patience = AbortSignal.timeout(60_000);
   while ((await ask(gate.port, PROBE, asUser(sid))).status !== 401) patience.throwIfAborted();
 }
 

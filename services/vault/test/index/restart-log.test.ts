@@ -20,7 +20,7 @@ test("a reader with an old snapshot delays the restart of the log, but no write"
   writer.exec("insert into rows values (1)");
   const beganMs = performance.now();
   assert.equal(restartLog(writer, 10_000), false);
-  assert.ok(performance.now() - beganMs < 2_000, "it waited for the reader");
+  assert.ok(performance.now() - beganMs < 8_000, "it waited for the reader");
   writer.exec("insert into rows values (2)");
   reader.close();
   assert.equal(restartLog(writer, 10_000), true);
