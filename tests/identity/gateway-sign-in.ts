@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { chromiumSkip, startChromium } from "@platform/kernel/testing";
-import { ADA, BOB, Platform, startUpstream, type User, ROLE } from "./platform.ts";
+import { chromiumSkip } from "@platform/kernel/testing";
+import { joinInstallation } from "../browser/console/installation.ts";
+import { ADA, BOB, type Platform, startUpstream, type User, ROLE } from "./platform.ts";
 
 const WAIT_MS = 30_000;
 
@@ -13,8 +14,7 @@ let browser: Browser;
 
 before(async () => {
   if (chromiumSkip !== false) return;
-  platform = await Platform.start();
-  browser = await startChromium();
+  ({ platform, browser } = await joinInstallation());
   upstream = await startUpstream((request, response) => {
     response.setHeader("content-type", "text/html; charset=utf-8");
     const shown = JSON.stringify({ url: request.url, fields: request.headers });
@@ -48,12 +48,7 @@ before(async () => {
   });
   await platform.addRoute({ prefix: "/goodbye", target: upstream.url, auth: { type: "none" } });
 });
-after(async () => {
-  if (chromiumSkip !== false) return;
-  await browser.close();
-  upstream.close();
-  await platform.stop();
-});
+after(() => upstream?.close());
 
 /** Opens a page of the route and signs in; resolves when the browser is back. */
 async function enter(user: User, path = "/reports/2026?page=1#top"): Promise<Page> {
