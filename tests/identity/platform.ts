@@ -7,7 +7,14 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { findFreePort } from "@platform/kernel/testing";
 import { hashHex, signRequest } from "@platform/s3/signature";
-import { anyPort, find, findStarted, makeFolder, run } from "@platform/testing/platform-process";
+import {
+  anyPort,
+  find,
+  findStarted,
+  makeFolder,
+  run,
+  type Started,
+} from "@platform/testing/platform-process";
 
 /** The bucket that ada's role may use. */
 export const BUCKET = "notes";
@@ -73,6 +80,8 @@ export class Platform {
   readonly ports: ReadonlyMap<string, number>;
   /** The data folder. */
   readonly dataDir: string;
+  /** The banner of `platform up`. */
+  readonly started: Started;
   readonly #up: ReturnType<typeof run>;
   readonly pids: ReadonlyMap<string, number>;
   admin = "";
@@ -81,6 +90,7 @@ export class Platform {
     const started = findStarted(text)!;
     const urlOf = (name: string) => new URL(find(started, name).url);
     this.#up = up;
+    this.started = started;
     this.dataDir = data;
     this.gate = urlOf("gate");
     this.auth = urlOf("auth");

@@ -3,20 +3,14 @@
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { ROUTE_FIELDS } from "../../services/gate/src/config/guarded-fields.ts";
-import {
-  anyPort,
-  findStarted,
-  makeFolder,
-  parseEnv,
-  run,
-  type Started,
-} from "@platform/testing/platform-process";
+import { parseEnv, type Started } from "@platform/testing/platform-process";
 import type { ContractService } from "../../tools/contract.ts";
 import { fetchDocument, locateApi, type ServiceApi } from "../../tools/service-documents.ts";
 import { BODY_FIELDS } from "./body-fields.ts";
+import { joinContract } from "./contract-platform.ts";
 
 interface Operation {
   operationId?: string;
@@ -64,19 +58,13 @@ const OF_OTHERS: Readonly<Record<string, readonly string[]>> = {
 };
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
-let up: ReturnType<typeof run>;
 let started: Started;
 let credentials: Record<string, string>;
 
 before(async () => {
-  const data = makeFolder();
-  up = run(["up", "--json", "--data", data, ...anyPort]);
-  started = await up.waitFor(findStarted);
-  credentials = parseEnv(readFileSync(join(data, "credentials.env"), "utf8"));
-});
-after(async () => {
-  up.child.kill("SIGTERM");
-  await up.exit;
+  const platform = await joinContract();
+  started = platform.started;
+  credentials = parseEnv(readFileSync(join(platform.dataDir, "credentials.env"), "utf8"));
 });
 
 function locate(name: string): ServiceApi {
