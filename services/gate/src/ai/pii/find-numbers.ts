@@ -229,7 +229,7 @@ function findPhone(text: string, at: number): Entity | undefined {
   return undefined;
 }
 
-// Where a phone number that begins at a digit may end, and how many groups it has there.
+// The places at which a phone number that begins at a digit may end, and its groups up to there.
 function listPhoneEnds(text: string, at: number): { ends: number[]; groups: number[] } {
   const found = { ends: [] as number[], groups: [] as number[] };
   let digits = 0;
