@@ -97,7 +97,10 @@ for (const runtime of runtimesOfRules) {
     };
     assert.ok(entries >= 3, String(entries));
     assert.equal(await ask(FIRST), null);
-    const metrics = await (await fetch(`${gate.url}/metrics`)).text();
-    assert.match(metrics, /platform_gate_ai_cache_hits_total\{route="\/ai\/",model="m"\} \d\d/);
+    // Workers send their figures now and then.
+    await waitFor(async () => {
+      const metrics = await (await fetch(`${gate.url}/metrics`)).text();
+      return /platform_gate_ai_cache_hits_total\{route="\/ai\/",model="m"\} \d\d/.test(metrics);
+    });
   });
 }
