@@ -1,30 +1,10 @@
 // Writes without the stream's queue: complete, in order, with back pressure and errors as by the stream.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { connect, createServer, type AddressInfo, type Socket } from "node:net";
-import { afterEach, test } from "node:test";
+import type { Socket } from "node:net";
+import { test } from "node:test";
 import { createDirectWriter } from "@platform/kernel/sockets";
-
-const stops: (() => void)[] = [];
-afterEach(() => {
-  for (const stop of stops.splice(0)) stop();
-});
-
-/** An accepted socket and its client, which is paused. */
-async function acceptOne(): Promise<{ client: Socket; accepted: Socket }> {
-  const server = createServer({ allowHalfOpen: true });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  stops.push(() => server.close());
-  const connection = once(server, "connection") as Promise<[Socket]>;
-  const client = connect((server.address() as AddressInfo).port, "127.0.0.1");
-  const [accepted] = await connection;
-  stops.push(
-    () => client.destroy(),
-    () => accepted.destroy(),
-  );
-  return { client, accepted };
-}
+import { acceptOne } from "./accepted-socket.ts";
 
 /** Replaces the stream's `write`, and returns the number of its calls. */
 function countStreamWrites(socket: Socket): () => number {

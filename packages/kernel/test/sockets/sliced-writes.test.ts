@@ -1,30 +1,15 @@
 // Large writes in slices: complete and in order, other work runs meanwhile, and a lost connection ends them.
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { connect, createServer, type AddressInfo, type Socket } from "node:net";
-import { afterEach, test } from "node:test";
+import type { Socket } from "node:net";
+import { test } from "node:test";
 import { sliceWrites } from "@platform/kernel/sockets";
+import { acceptOne } from "./accepted-socket.ts";
 
 const MIB = 1_048_576;
-const stops: (() => void)[] = [];
-afterEach(() => {
-  for (const stop of stops.splice(0)) stop();
-});
-
-async function acceptOne(): Promise<{ client: Socket; accepted: Socket }> {
-  const server = createServer();
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  stops.push(() => server.close());
-  const connection = once(server, "connection") as Promise<[Socket]>;
-  const client = connect((server.address() as AddressInfo).port, "127.0.0.1");
-  const [accepted] = await connection;
-  stops.push(
-    () => client.destroy(),
-    () => accepted.destroy(),
-  );
-  sliceWrites(accepted);
-  return { client, accepted };
+async function acceptSliced(): Promise<{ client: Socket; accepted: Socket }> {
+  const pair = await acceptOne();
+  sliceWrites(pair.accepted);
+  return pair;
 }
 
 /** Writes all buffers at once; resolves with the outcome of the last one. */
@@ -51,7 +36,7 @@ function read(socket: Socket, bytes: number): Promise<Buffer> {
 }
 
 test("writes of all sizes arrive whole and in order", async () => {
-  const { client, accepted } = await acceptOne();
+  const { client, accepted } = await acceptSliced();
   const sizes = [1, 0, MIB - 1, MIB, 7, 3 * MIB + 5, 100, 2 * MIB];
   const buffers = sizes.map((size, index) => Buffer.alloc(size, index + 1));
   const whole = Buffer.concat(buffers);
@@ -67,7 +52,7 @@ test("writes of all sizes arrive whole and in order", async () => {
 });
 
 test("the system gets one slice a turn, and the stream counts the rest", async (context) => {
-  const { client, accepted } = await acceptOne();
+  const { client, accepted } = await acceptSliced();
   if (process.versions.bun !== undefined) return context.skip("its writes are left as they are");
   client.resume();
   const handed: number[] = [];
@@ -88,7 +73,7 @@ test("the system gets one slice a turn, and the stream counts the rest", async (
 });
 
 test("a connection that is lost between slices fails the write", async () => {
-  const { client, accepted } = await acceptOne();
+  const { client, accepted } = await acceptSliced();
   accepted.on("error", () => undefined);
   client.pause();
   const written = writeAll(accepted, [Buffer.alloc(10), Buffer.alloc(64 * MIB)]);
