@@ -13,7 +13,7 @@ interface Sample {
 }
 
 /** Reads the clock of the machine's cores. */
-export function readIdleClock(): Sample {
+function readIdleClock(): Sample {
   const idleMs = cpus().reduce((sum, { times }) => sum + times.idle, 0);
   return { idleMs, nowMs: performance.now() };
 }

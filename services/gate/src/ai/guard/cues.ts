@@ -1,35 +1,36 @@
 // Words by what they may be in an order to a model, in English, German, French and Spanish: a wider net than `concepts.ts`.
 
 /**
- * Cues, each a character. `*` at the end of a word stands for any ending.
+ * Cues, each a character. `*` at the end of a word stands for any ending. Of a word with two cues the first one counts.
  *
  * ```text
  *   y you, your      m I, my, we       o ignore, drop     v void, expired    a rules, prompt     s system, hidden
  *   r reveal         w what, which     t told, trained    x forbidden        n no, without       g refuse, warn
- *   p password       f spell, hint     c play a role      e an AI            b developer, admin  d everything
- *   j answer, obey   k now, instead    u unrestricted     z new              h before, so far    _ other word
+ *   p password       f spell, hint     i base64, ASCII    c play a role      e an AI             b developer, admin
+ *   d everything     j answer, obey    k now, instead     u unrestricted     z new               q guard, keep
+ *   h before, so far                   _ other word       | end of a sentence
  * ```
  */
 const WORDS: Readonly<Record<string, string>> = {
   y: `you your yours yourself u ur youre youve dein deine deiner deinen deinem deines dir dich euch eure eurer euren sie ihr ihre ihrer ihren ihrem ihnen
     tu te toi ton ta tes vous votre vos tú ti tus su sus usted ustedes eres`,
   m: `i me my mine we us our ours ich mir mich mein meine meiner meinen meinem wir uns unser unsere je moi mon ma mes nous notre nos yo mi mis nuestro nuestra`,
-  o: `ignor* igmor* disregard* forget forgets forgetting overrid* bypass* byp circumvent* discard* abandon* eras* wip* delet* purg* scrap scratch revok* disobey* undo drop
+  o: `ignor* disregard* forget forgets forgetting overrid* bypass* circumvent* discard* abandon* eras* wip* delet* purg* scrap scratch revok* disobey* undo drop
     drops skip unlearn* violat* neglect* suspend* lift* remov* disabl* deactivat* cancel* unlock* break breaking reject* overwrit* supersed* dismiss* refrain stop stops
     vergiss* vergess* missacht* verwirf verwerf* verworfen lösch* übergeh* umgeh* deaktivier* abschalt* ausschalt* aufheb* entfern* streich* überschreib* beend*
     salta* salte* lève* oubli* désactiv* contourn* supprim* annul* olvid* descart* elimin* desactiv* omit* borr* cancela*`,
   v: `void invalid null undone abolished crashed untrue levée* valen expired obsolete outdated revoked repealed replaced superseded lapsed struck gone empty waived lifted suspended removed inactive discontinued cancelled canceled
-    ungültig* hinfällig aufgehoben abgelaufen außer überholt veraltet unwirksam ersetzt gelöscht abgeschafft erloschen périm* caduc* annulé* inválid* caduc* derogad* obsolet*`,
-  a: `instruction* rule rules ruleset guideline* guidlin* gudelin* prompt prompts preprompt directive* policy policies polic* protocol* programming orders norms norm restriction* constraint* limitation*
+    ungültig* hinfällig aufgehoben abgelaufen außer überholt veraltet unwirksam ersetzt gelöscht abgeschafft erloschen périm* caduc* annulé* inválid* derogad* obsolet*`,
+  a: `instruction* rule rules ruleset guideline* prompt prompts preprompt directive* policy policies polic* protocol* programming orders norms norm restriction* constraint* limitation*
     limits filter filters safeguard* guardrail* guidance setup preset* safety ethic* moral* briefing alignment boundaries censorship commandments configuration settings programmation systemprompt* criteria
-    anweisung* neue_anweisungen regel regeln vorgabe* richtlini* instruktion* befehl* vorschrift* verbot verbote einschränkung* beschränkung* grenzen sicherheitsfilter* sicherheitsregel* sicherheitstraining vorgabentext
-    zensur konfiguration sperre* schranken auftrag aufgabenstellung systemvorgabe* anfangstext systemnachricht* consigne* règle* directive* limites limite filtre* censur* garde-fous briefing* instruccion* regla* norma* directri* restriccion* límites filtros`,
-  s: `system system's initial original hidden confidential internal secret developer's underlying initiali* geheim* intern* versteckt* ursprünglich* vertraulich* anfänglich* système caché* secr* initial* confidentiel* sistema
+    anweisung* regel regeln vorgabe* richtlini* instruktion* befehl* vorschrift* verbot verbote einschränkung* beschränkung* grenzen sicherheitsfilter* sicherheitsregel* sicherheitstraining vorgabentext
+    zensur konfiguration sperre* schranken auftrag aufgabenstellung systemvorgabe* anfangstext systemnachricht* consigne* règle* directive* limites limite filtre* censur* briefing* instruccion* regla* norma* directri* restriccion* límites filtros`,
+  s: `system initial original hidden confidential internal secret underlying initiali* geheim* intern* versteckt* ursprünglich* vertraulich* anfänglich* système caché* secr* initial* confidentiel* sistema
     ocult* inicial* original* confidencial*`,
   r: `reveal* show shows showing print* repeat* tell tells output display* disclos* give gives paste quote recite list copy state read reads share leak* dump* expose* write encode* translat* send divulge* summari* describe whisper* sing
     zeig* gib geben nenn* verrat* verrät wiederhol* druck* schreib* sag* offenbar* lies teil* übersetz* kopier* preisgeb* affich* montr* révèl* répèt* donn* dis écri* récit* traduis muestra* muéstr* revel* repit* dime dame di escrib* imprim* enseñ* tradu*`,
   w: `what which whats welche* worüber quel* quoi cuál* qué`,
-  t: `told given instructed trained trainned programmed initialised initialized configured assigned received learned learnt taught fed operating operate bound mitgegeben gesagt erhalten bekommen trainiert vorgegeben aufgetragen
+  t: `told given instructed trained programmed initialised initialized configured assigned received learned learnt taught fed operating operate bound mitgegeben gesagt erhalten bekommen trainiert vorgegeben aufgetragen
     befohlen programmiert gegeben reçu reçues donné* dit entraîn* recibid* dado dijeron dieron programad* entrenad*`,
   x: `forbidden prohibited illegal unlawful banned disallowed taboo unethical immoral harmful restricted verboten* illegal* untersagt* gesperrt* interdit* illicit* illég* prohibid* ilegal*`,
   n: `no not never without none nor zero cannot lacks lost lose nothing anymore ohne kein keine keinen keiner keinerlei nie niemals nicht sans aucun aucune jamais pas ni sin ningún ninguna ninguno nunca jamás`,
@@ -39,7 +40,7 @@ const WORDS: Readonly<Record<string, string>> = {
     synonym* initial* charade limerick haiku italian spanish french german buchstab* rückwärts umgekehrt hinweis* tipp reim* rätsel akrostichon gedicht* geschichte zeilenanfäng* silbe* bindestrich* épel* lettre* envers indice* poème devinette rim*
     deletre* letra* adivinanza poema pista* guion* revés`,
   i: `ascii base64 rot13 morse hex hexadecimal binary numbers dash dashes hyphen* caesar cipher leetspeak`,
-  c: `act acts acting pretend* play plays role roleplay role-play imagin* simulat* become character persona identity hypothetic* fiction* story scene scenario screenplay villain universe world novel movie game dream experiment predict* stell rolle spiel* tu hypothetisch
+  c: `act acts acting pretend* play plays role roleplay imagin* simulat* become character persona identity hypothetic* fiction* story scene scenario screenplay villain universe world novel movie game dream experiment predict* stell rolle spiel* tu hypothetisch
     angenommen geschichte szene figur rôle jou* imagin* personnage hypothèse histoire actú* actua* finge imagina* papel personaje historia`,
   e: `ai bot bots chatbot chatbots model models assistant assistants machine llm llms gpt chatgpt agent agents ki ia sprachmodell* assistent* summariser summarizer summarisers zusammenfasser modèle* modelo* asistente`,
   b: `developer developers creator creators admin admins administrator administrators operator owner engineer engineers openai anthropic staff maintenance root sudo supervisor auditor penetration pentest legal headquarters
@@ -118,7 +119,6 @@ for (const [cue, list] of Object.entries(WORDS)) {
   for (const entry of list.split(/\s+/)) {
     const word = entry.replace("*", "");
     const map = entry.endsWith("*") ? PREFIXES : WHOLE;
-    // Of a word with two cues the first one counts.
     if (!map.has(word)) map.set(word, cue);
     if (word.length >= SHUFFLED_MIN && !SHUFFLED.has(sign(word))) SHUFFLED.set(sign(word), cue);
   }

@@ -272,12 +272,10 @@ const LIMITLESS: readonly GuardRule[] = [
     "model|persona|act|mask|pretense|role",
   ),
   rule(
-    "rules don",
-    "\\b(?:pretend|assume|imagine|suppose|act as if|say) (?:that )?(?:the|your|no|all) ${words(1)}(?:rules|guidelines|restrictions|polic\\w{1,20}|limits) (?:don't|do not|didn't|no longer|never) (?:apply|exist)".replace(
-      "${words(1)}",
-      words(1),
-    ),
+    "",
+    `\\b(?:pretend|assume|imagine|suppose|act as if|say) (?:that )?(?:the|your|no|all) ${words(1)}(?:rules|guidelines|restrictions|polic\\w{1,20}|limits) (?:don't|do not|didn't|no longer|never) (?:apply|exist)`,
     0.75,
+    "apply|exist",
   ),
   rule(
     "",

@@ -38,8 +38,7 @@ const TEXT_SHARE_MIN = 0.8;
 const LETTERS_JOINED_MIN = 5;
 
 /** Words that stand in a text that is written from right to left as a whole. */
-const REVERSED_WORDS =
-  /(?:tpmorp|snoitcurtsni|erongi|laever|metsys|drowssap|seluR|selur|negnusiewna)/i;
+const REVERSED_WORDS = /(?:tpmorp|snoitcurtsni|erongi|laever|metsys|drowssap|selur|negnusiewna)/i;
 /** Pieces of a text that are to be joined: `"ig" + "nore"`. */
 const PIECES = /["'“”„«»`]\s?\+\s?["'“”„«»`]/g;
 /** The licence of many programs, whose text is in many prompts. */
@@ -53,7 +52,7 @@ const ROTATED = /\brot-?13\b|\bcaesar\b/i;
 export function normalizeText(text: string): string {
   let whole = text.includes("+") ? text.replaceAll(PIECES, "") : text;
   whole = whole.replaceAll(LICENCE, "including");
-  const decoded = decodeRuns(text);
+  const decoded = decodeRuns(whole);
   if (decoded !== "") whole += `\n\n${decoded}`;
   if (REVERSED.test(text) || REVERSED_WORDS.test(text))
     whole += `\n\n${Array.from(text).reverse().join("")}`;
