@@ -234,6 +234,7 @@ export class AnswerContent<U> {
     return isComplete || filtered.isEnded ? Progress.Complete : Progress.Continues;
   }
 
+  // The data of one read is passed at once, because each call costs more than the move of a small chunk.
   #filterChunks(
     upstream: UpstreamConnection,
     bytes: Buffer,
@@ -241,35 +242,27 @@ export class AnswerContent<U> {
     end: number,
   ): ProgressKind {
     const filtered = this.filtered!;
-    filtered.beginRead();
-    const progress = this.#filterRead(filtered, upstream, bytes, start, end);
-    filtered.endRead();
-    return progress;
-  }
-
-  #filterRead(
-    filtered: FilteredContent<U>,
-    upstream: UpstreamConnection,
-    bytes: Buffer,
-    start: number,
-    end: number,
-  ): ProgressKind {
     const decoder = this.#decoder!;
-    let at = start;
-    for (;;) {
-      const status = decoder.execute(bytes, at, end);
-      at = decoder.next;
-      if (status === Chunk.Data) {
-        filtered.onContent(upstream, bytes.subarray(decoder.dataStart, decoder.dataEnd));
-        if (filtered.isOver) return Progress.Detached;
-        if (!filtered.isEnded) continue;
-        upstream.dead = true;
-        return Progress.Complete;
+    let source = bytes;
+    let dataStart = 0;
+    let dataEnd = 0;
+    let status = decoder.execute(bytes, start, end);
+    for (; status === Chunk.Data; status = decoder.execute(bytes, decoder.next, end)) {
+      if (dataEnd === 0) {
+        ({ dataStart, dataEnd } = decoder);
+        continue;
       }
-      if (status === Chunk.Refused) return Progress.Broken;
-      if (at < end) upstream.dead = true;
-      return status === Chunk.Complete ? Progress.Complete : Progress.Continues;
+      // The memory of a stream may be its sender's.
+      if (source === bytes && upstream.stream !== null) source = Buffer.from(bytes);
+      source.copyWithin(dataEnd, decoder.dataStart, decoder.dataEnd);
+      dataEnd += decoder.dataEnd - decoder.dataStart;
     }
+    if (dataEnd > 0) filtered.onContent(upstream, source.subarray(dataStart, dataEnd));
+    if (filtered.isOver) return Progress.Detached;
+    if (status === Chunk.Refused) return Progress.Broken;
+    const isComplete = status === Chunk.Complete;
+    if (decoder.next < end || (filtered.isEnded && !isComplete)) upstream.dead = true;
+    return isComplete || filtered.isEnded ? Progress.Complete : Progress.Continues;
   }
 
   #rechunk(bytes: Buffer, at: number, end: number, joinsHead: boolean): void {

@@ -81,8 +81,10 @@ export class FilteredContent<U> {
   /** Content that leaves the filters before the head; null once the head has been sent. */
   #first: Buffer[] | null = [];
   #isFirstRead = true;
-  /** Content of the current read that has left the filters, to be written together; null outside of a read. */
-  #batch: Buffer[] | null = null;
+  /** Content that has left the filters for a chunk, in pieces of at most one chunk. */
+  #pieces: Buffer[] = [];
+  /** Inside of a read: what leaves the filters is written at its end. */
+  #isReading = false;
   #framing: FramingKind = Framing.None;
   #remaining = 0;
   /** Trailers of the upstream, and those that filters have added. */
@@ -128,15 +130,15 @@ export class FilteredContent<U> {
     this.#source = null;
   }
 
-  /** A read with several pieces of content begins: what leaves the filters is written together. */
+  /** A read begins: what leaves the filters until its end is written together. */
   beginRead(): void {
-    this.#batch = [];
+    this.#isReading = true;
   }
 
-  /** The pieces of the read have passed the filters, and its buffer is still the same. */
+  /** What was read has passed the filters, and its buffer is still the same. */
   endRead(): void {
-    this.#flushBatch();
-    this.#batch = null;
+    this.#isReading = false;
+    this.#writePieces();
   }
 
   /** The upstream's content is complete. */
@@ -169,7 +171,7 @@ export class FilteredContent<U> {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#first = null;
-    this.#batch = null;
+    this.#pieces = [];
     for (const filter of this.#filters) filter.onAbort?.();
   }
 
@@ -255,10 +257,9 @@ export class FilteredContent<U> {
 
   #finish(): void {
     if (this.#isOver) return;
-    this.#flushBatch();
     this.#isOver = true;
     const isWhole = this.#framing !== Framing.Length || this.#remaining === 0;
-    if (this.#framing === Framing.Chunked) this.#writeLastChunk();
+    if (this.#framing === Framing.Chunked) this.#writeEnd();
     this.#owner.onFiltered(isWhole);
   }
 
@@ -270,43 +271,41 @@ export class FilteredContent<U> {
       return;
     }
     this.#count(bytes.length);
-    if (this.#framing !== Framing.Chunked) this.#write(bytes);
-    else if (this.#batch === null) this.#writeChunks(bytes);
-    else this.#batch.push(bytes);
-  }
-
-  // A write costs more than anything else that is done for a small piece.
-  #flushBatch(): void {
-    const batch = this.#batch;
-    if (batch === null || batch.length === 0 || this.#isOver) return;
-    this.#batch = [];
-    let pieces: Buffer[] = [];
-    let size = 0;
-    for (const bytes of batch) {
-      if (size > 0 && size + bytes.length > CHUNK_BYTES_MAX) {
-        this.#writeChunk(pieces, size);
-        pieces = [];
-        size = 0;
-      }
-      if (bytes.length > CHUNK_BYTES_MAX) this.#writeChunks(bytes);
-      else {
-        pieces.push(bytes);
-        size += bytes.length;
-      }
+    if (this.#framing !== Framing.Chunked) {
+      this.#write(bytes);
+      return;
     }
-    if (size > 0) this.#writeChunk(pieces, size);
+    for (let at = 0; at < bytes.length; at += CHUNK_BYTES_MAX)
+      this.#pieces.push(bytes.subarray(at, at + CHUNK_BYTES_MAX));
+    if (!this.#isReading) this.#writePieces();
   }
 
-  #writeChunk(pieces: readonly Buffer[], size: number): void {
-    const exchange = this.#exchange;
-    const { writer } = exchange.host.engine;
-    const line = Buffer.allocUnsafe(CHUNK_HEAD_BYTES_MAX);
+  #writePieces(): void {
+    if (this.#pieces.length === 0) return;
+    this.#appendPieces();
+    this.#exchange.flush();
+    this.#exchange.outflow.settle();
+  }
+
+  // Leaves the last chunk in the writer; those before it are sent.
+  #appendPieces(): void {
+    const pieces = this.#pieces;
+    this.#pieces = [];
+    const { writer } = this.#exchange.host.engine;
     writer.begin();
-    writer.range(line, 0, writeChunkHead(line, 0, size));
-    for (const bytes of pieces) writer.raw(bytes);
-    writer.raw(CHUNK_END);
-    exchange.flush();
-    exchange.outflow.settle();
+    for (let at = 0; at < pieces.length;) {
+      if (at > 0) {
+        this.#exchange.flush();
+        writer.begin();
+      }
+      const first = at;
+      let size = 0;
+      do size += pieces[at++]!.length;
+      while (at < pieces.length && size + pieces[at]!.length <= CHUNK_BYTES_MAX);
+      beginChunk(writer, size);
+      for (let piece = first; piece < at; piece++) writer.raw(pieces[piece]!);
+      writer.raw(CHUNK_END);
+    }
   }
 
   #sendHead(): void {
@@ -371,21 +370,9 @@ export class FilteredContent<U> {
       writer.raw(bytes);
       return;
     }
-    const line = Buffer.allocUnsafe(CHUNK_HEAD_BYTES_MAX);
-    writer.range(line, 0, writeChunkHead(line, 0, bytes.length));
+    beginChunk(writer, bytes.length);
     writer.raw(bytes);
     writer.raw(CHUNK_END);
-  }
-
-  #writeChunks(bytes: Buffer): void {
-    const exchange = this.#exchange;
-    const { writer } = exchange.host.engine;
-    for (let at = 0; at < bytes.length; at += CHUNK_BYTES_MAX) {
-      writer.begin();
-      this.#append(writer, bytes.subarray(at, at + CHUNK_BYTES_MAX));
-      exchange.flush();
-    }
-    exchange.outflow.settle();
   }
 
   #write(bytes: Buffer): void {
@@ -399,18 +386,24 @@ export class FilteredContent<U> {
     exchange.outflow.settle();
   }
 
-  #writeLastChunk(): void {
+  #writeEnd(): void {
     const exchange = this.#exchange;
-    const trailers = this.#listTrailers();
-    if (trailers.length === 0) {
-      exchange.socket.write(LAST_CHUNK);
-      return;
-    }
     const { writer } = exchange.host.engine;
-    writer.begin();
-    writer.raw(Buffer.from("0\r\n"));
-    for (const [name, value] of trailers) writer.field(name, value);
-    writer.endHead();
+    const trailers = this.#listTrailers();
+    // Trailers of a filter may be invalid, and what is before them is not.
+    if (trailers.length > 0) this.#writePieces();
+    this.#appendPieces();
+    if (trailers.length === 0) writer.raw(LAST_CHUNK);
+    else {
+      writer.raw(Buffer.from("0\r\n"));
+      for (const [name, value] of trailers) writer.field(name, value);
+      writer.endHead();
+    }
     exchange.flush();
   }
+}
+
+function beginChunk(writer: HeadWriter, size: number): void {
+  const line = Buffer.allocUnsafe(CHUNK_HEAD_BYTES_MAX);
+  writer.range(line, 0, writeChunkHead(line, 0, size));
 }

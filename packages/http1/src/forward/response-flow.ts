@@ -302,19 +302,15 @@ export class ResponseFlow<U> implements FilteredOwner {
   }
 
   #pass(bytes: Buffer, length: number): void {
-    switch (this.#content.pass(this.#request.upstream!, bytes, 0, length, false)) {
-      case Progress.Complete:
-        this.#complete(this.#request.exchange.host.engine.now());
-        return;
-      case Progress.Broken:
-        this.truncate();
-        return;
-      case Progress.Detached:
-        return;
-      default:
-        this.#settleBackPressure();
-        if (this.#isEnding) this.#endEvents();
-    }
+    const { filtered } = this.#content;
+    filtered?.beginRead();
+    const progress = this.#content.pass(this.#request.upstream!, bytes, 0, length, false);
+    if (progress === Progress.Complete) this.#complete(this.#request.exchange.host.engine.now());
+    filtered?.endRead();
+    if (progress === Progress.Broken) this.truncate();
+    if (progress !== Progress.Continues) return;
+    this.#settleBackPressure();
+    if (this.#isEnding) this.#endEvents();
   }
 
   #endEvents(): void {

@@ -69,7 +69,7 @@ for (const runtime of runtimes) {
       const body = "3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nX-Sum: 5\r\n\r\n";
       assert.equal(
         await filtered("upper", CHUNKED + body),
-        "HTTP/1.1 200 OK\r\nDate: D\r\nX-Seen: 1 200\r\nX-Case: upper\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\nABC\r\n2\r\nDE\r\n0\r\nX-Sum: 5\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nDate: D\r\nX-Seen: 1 200\r\nX-Case: upper\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\nABCDE\r\n0\r\nX-Sum: 5\r\n\r\n",
       );
       await until("response complete 5");
     });
