@@ -260,8 +260,16 @@ test("events that follow one another fast are read together, those of slow strea
   assert.equal(pass(1), true);
   assert.equal(pass(1), false);
   assert.equal(push(0.1), true, "more had arrived in the meantime");
+  assert.equal(pass(2), true, "longer, because the stream stays fast");
   assert.equal(pass(2), false);
+  assert.equal(push(0.1), true);
+  assert.equal(pass(8), false);
+  assert.equal(push(0.1), true);
+  assert.equal(pass(7), true);
+  assert.equal(pass(1), false, "8 ms at most");
   assert.equal(push(5), false, "the stream has become slow");
+  assert.equal(push(0.5), true);
+  assert.equal(pass(2), false, "as in the beginning");
   assert.equal(push(0.5), true);
   answer.onAbort();
   assert.equal(pass(10), true, "nothing is read for a client that has left");

@@ -28,8 +28,12 @@ const FILLER = "obfuscation";
 const HELD_BYTES_MAX = 1_048_576;
 /** Events that come faster than one in this time are gathered, because a read and a write each cost more than their work. */
 const GATHERED_BELOW_MS = 1;
-/** Longest time for which events are gathered; the first ones of a stream, and those of slow streams, pass at once. */
+/**
+ * Times for which events are gathered: twice as long each time, as long as they come fast. The first ones of a stream, and
+ * those of slow streams, pass at once.
+ */
 const GATHERING_MS = 2;
+const GATHERING_MS_MAX = 8;
 
 /** Options of {@link StreamAnswer}. */
 export interface StreamAnswerOptions {
@@ -66,6 +70,7 @@ export class StreamAnswer implements ContentFilter {
   /** When the last events were read, or reading went on. */
   #readMs = 0;
   #gathering: NodeJS.Timeout | undefined;
+  #gatheringMs = GATHERING_MS;
   /** Bytes that leave in this call: neighbors in memory are one piece. */
   #pieces: Buffer[] = [];
   /** Nothing leaves until there is content. */
@@ -147,13 +152,17 @@ export class StreamAnswer implements ContentFilter {
     const nowMs = performance.now();
     const isFast = nowMs - this.#readMs < GATHERED_BELOW_MS;
     this.#readMs = nowMs;
-    if (!isFast || this.#isHeld || this.#isFinished) return;
+    if (!isFast || this.#isHeld || this.#isFinished) {
+      this.#gatheringMs = GATHERING_MS;
+      return;
+    }
     output.pause();
     this.#gathering = setTimeout(() => {
       this.#gathering = undefined;
       this.#readMs = performance.now();
       output.resume();
-    }, GATHERING_MS);
+    }, this.#gatheringMs);
+    this.#gatheringMs = Math.min(this.#gatheringMs * 2, GATHERING_MS_MAX);
   }
 
   #stopTimers(): void {
@@ -315,9 +324,7 @@ export class StreamAnswer implements ContentFilter {
       this.#output!.write(held);
       return;
     }
-    // A write costs more than the copy of some events.
-    if (pieces.length > 1) this.#output!.write(Buffer.concat(pieces));
-    else if (pieces.length === 1) this.#output!.write(pieces[0]!);
+    for (const piece of pieces) this.#output!.write(piece);
   }
 
   // Clients that have got part of an answer must not take it for a whole one.
