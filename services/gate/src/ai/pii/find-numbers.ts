@@ -1,10 +1,10 @@
 // Numbers in text that are personal: cards, accounts, phones and national identity numbers.
-import { isValidPhoneNumber } from "libphonenumber-js/min";
 import { isDigit, isLetter, isWord } from "./characters.ts";
 import { passesLuhn, passesMod97 } from "./check-digits.ts";
 import type { PiiKind } from "../../shared-state/index.ts";
 import type { Entity } from "./entity.ts";
 import { isNationalCode, isNationalNumber } from "./national-ids.ts";
+import { isValidPhone } from "./phone-plans.ts";
 
 /** A number that was found, or the place after one that is none. */
 export type NumberResult = Entity | { readonly end: number };
@@ -265,14 +265,14 @@ function isPhone(
 ): boolean {
   if (isInternational) {
     const number = candidate.replace(/^\(?(?:\+|00)/, "+");
-    return isValidPhoneNumber(number);
+    return isValidPhone(number);
   }
   // As it is written in North America: area code, exchange, line.
   const isAmerican = groups === 3 && /^\(?[2-9]\d{2}\)?[ .-]{1,2}\d{3}[.-]\d{4}$/.test(candidate);
-  if (isAmerican) return isValidPhoneNumber(candidate, "US");
+  if (isAmerican) return isValidPhone(candidate, "US");
   const before = text.slice(Math.max(0, start - CONTEXT_CHARACTERS), start).toLowerCase();
   if (!PHONE_WORD.test(before)) return false;
-  return COUNTRIES.some((country) => isValidPhoneNumber(candidate, country));
+  return COUNTRIES.some((country) => isValidPhone(candidate, country));
 }
 
 // National numbers whose letters are apart from their digits: `12345678-Z`, `X-1234567-L`, `AB 12 34 56 C`.
