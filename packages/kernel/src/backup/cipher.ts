@@ -8,7 +8,6 @@ import {
   scrypt,
   timingSafeEqual,
 } from "node:crypto";
-import { z } from "zod";
 import { BackupError } from "./error.ts";
 
 /*
@@ -24,35 +23,33 @@ import { BackupError } from "./error.ts";
  */
 
 const MAGIC = Buffer.from("PLATFENC", "latin1");
-const SALT_BYTES = 16;
+/** Bytes of a salt. */
+export const SALT_BYTES = 16;
 const HEAD_BYTES = MAGIC.length + SALT_BYTES;
 const PIECE_BYTES = 1024 * 1024;
 const TAG_BYTES = 16;
-const KEY_BYTES = 32;
+/** Bytes of a key, and of a MAC. */
+export const KEY_BYTES = 32;
 /** 128 MiB and about half a second (OWASP Password Storage Cheat Sheet). */
-const SCRYPT_COST = 2 ** 17;
-const SCRYPT_BLOCK = 8;
+export const SCRYPT_COST = 2 ** 17;
+/** The block size of scrypt. */
+export const SCRYPT_BLOCK = 8;
 const SCRYPT_MEMORY_BYTES_MAX = 256 * 1024 * 1024;
 /** Minimum length of a passphrase in characters. */
 const PASSPHRASE_LENGTH_MIN = 12;
 
-const hex = (bytes: number) => z.string().regex(new RegExp(`^[0-9a-f]{${bytes * 2}}$`));
-
-/** Schema of the manifest's member `encryption`. */
-export const encryptionSchema = z.strictObject({
-  cipher: z.literal("aes-256-gcm-stream"),
-  kdf: z.literal("scrypt"),
-  cost: z.literal(SCRYPT_COST),
-  block_size: z.literal(SCRYPT_BLOCK),
-  salt: hex(SALT_BYTES),
+/** Parameters of an encrypted backup: the manifest's member `encryption`. Bytes are in hex. */
+export interface BackupEncryption {
+  cipher: "aes-256-gcm-stream";
+  kdf: "scrypt";
+  cost: typeof SCRYPT_COST;
+  block_size: typeof SCRYPT_BLOCK;
+  salt: string;
   /** Tells a wrong passphrase from a changed backup. */
-  check: hex(KEY_BYTES),
+  check: string;
   /** HMAC-SHA-256 of the manifest with an empty `mac`. */
-  mac: z.union([hex(KEY_BYTES), z.literal("")]),
-});
-
-/** Parameters of an encrypted backup. */
-export type BackupEncryption = z.infer<typeof encryptionSchema>;
+  mac: string;
+}
 
 /** The parts of a key, for other threads of this process. */
 export interface SharedKey {

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { mkdir, open, readdir, statfs, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { syncFolder } from "../files/index.ts";
+import { syncFolder } from "../files/replace-file.ts";
 import { BackupError } from "./error.ts";
 
 const CHUNK_BYTES = 1024 * 1024;
@@ -207,4 +207,11 @@ async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
     const { bytesWritten } = await file.write(bytes, done, bytes.length - done);
     done += bytesWritten;
   }
+}
+
+/** The difference of a file from its manifest in words; undefined if there is none. */
+export function findDifference(file: Digest, digest: Digest): string | undefined {
+  if (digest.size < file.size) return `${digest.size} bytes, expected ${file.size}`;
+  if (digest.size > file.size) return `more than the expected ${file.size} bytes`;
+  return digest.sha256 === file.sha256 ? undefined : "does not match its checksum";
 }

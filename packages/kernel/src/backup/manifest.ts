@@ -1,7 +1,13 @@
 // `backup.json`: the manifest of a backup folder.
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { encryptionSchema } from "./cipher.ts";
+import {
+  type BackupEncryption,
+  KEY_BYTES,
+  SALT_BYTES,
+  SCRYPT_BLOCK,
+  SCRYPT_COST,
+} from "./cipher.ts";
 import { BackupError } from "./error.ts";
 
 /** Version of the folder format that is written. 2 added encryption and parts. */
@@ -33,6 +39,18 @@ const partSchema = z.strictObject({
   folder: z.string().regex(/^(?!data$)[a-z][a-z0-9-]{0,62}$/),
   service: z.string().min(1).max(64),
   manifest_sha256: hashText,
+});
+
+const hex = (bytes: number) => z.string().regex(new RegExp(`^[0-9a-f]{${bytes * 2}}$`));
+
+const encryptionSchema: z.ZodType<BackupEncryption> = z.strictObject({
+  cipher: z.literal("aes-256-gcm-stream"),
+  kdf: z.literal("scrypt"),
+  cost: z.literal(SCRYPT_COST),
+  block_size: z.literal(SCRYPT_BLOCK),
+  salt: hex(SALT_BYTES),
+  check: hex(KEY_BYTES),
+  mac: z.union([hex(KEY_BYTES), z.literal("")]),
 });
 
 // Decoded members have this order, which the checksums of manifests depend on.

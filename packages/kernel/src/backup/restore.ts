@@ -6,6 +6,7 @@ import { BackupError } from "./error.ts";
 import {
   copyFile,
   digestFile,
+  findDifference,
   FolderTree,
   isVacant,
   listFiles,
@@ -228,13 +229,6 @@ async function readFiles(
     );
     if (problem !== undefined) problems.push(`${file.path}: ${problem}`);
   }
-}
-
-/** The difference of a file from its manifest in words; undefined if there is none. */
-export function findDifference(file: Digest, digest: Digest): string | undefined {
-  if (digest.size < file.size) return `${digest.size} bytes, expected ${file.size}`;
-  if (digest.size > file.size) return `more than the expected ${file.size} bytes`;
-  return digest.sha256 === file.sha256 ? undefined : "does not match its checksum";
 }
 
 // Errors of single files are collected; a full disk ends the operation.

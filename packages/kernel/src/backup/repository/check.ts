@@ -3,7 +3,8 @@ import { BackupError } from "../error.ts";
 import type { BackupProgress } from "../files.ts";
 import { FILES_MAX, type BackupFile } from "../manifest.ts";
 import { requireWhole } from "../restore.ts";
-import { nameObject, OBJECT_FOLDER, type Piece } from "./format.ts";
+import type { Piece } from "./format.ts";
+import { nameObject, OBJECT_FOLDER } from "./object-names.ts";
 import { listPieces } from "./page-map.ts";
 import { type Repository, type SavedSnapshot, toListPiece } from "./repository.ts";
 

@@ -10,17 +10,12 @@ import { hash as digest } from "node:crypto";
 import { z } from "zod";
 import { BackupError } from "../error.ts";
 import type { BackupManifest } from "../manifest.ts";
+import { OBJECT_BYTES_MAX, PIECE_BYTES_MAX } from "./object-names.ts";
 
 /** The name of the head. */
 export const HEAD_NAME = "repository.json";
 /** The folder of manifests. */
 export const SNAPSHOT_FOLDER = "snapshots";
-/** The folder of objects. */
-export const OBJECT_FOLDER = "data";
-/** Bytes of a piece of a file before encryption, at most. */
-export const PIECE_BYTES_MAX = 8 * 1024 * 1024;
-/** Bytes of an object, at most: a piece and what encryption adds. */
-export const OBJECT_BYTES_MAX = PIECE_BYTES_MAX + 64 * 1024;
 /** Entries of a page of a list, at most. */
 export const LIST_ENTRIES_MAX = 4_096;
 /** Bytes of the hash of a page in a map. */
@@ -77,11 +72,6 @@ export type HeadMark = z.infer<typeof headMark>;
 /** The mark of a snapshot: that of the service (`point`), and totals in bytes; `added` are those that the snapshot wrote. */
 export type SnapshotMark = z.infer<typeof snapshotMark>;
 
-/** The name of an object. */
-export function nameObject(sha256: string): string {
-  return `${OBJECT_FOLDER}/${sha256.slice(0, 2)}/${sha256}`;
-}
-
 /** The name of the manifest of a snapshot. */
 export function nameSnapshot(id: string): string {
   return `${SNAPSHOT_FOLDER}/${id}.json`;
@@ -127,11 +117,6 @@ export function readSnapshotMark({ mark }: BackupManifest, place: string): Snaps
   const parsed = snapshotMark.safeParse(mark);
   if (parsed.success) return parsed.data;
   throw new BackupError(`${place}: not the manifest of a snapshot`);
-}
-
-/** SHA-256 in hex. */
-export function digestBytes(bytes: Uint8Array): string {
-  return digest("sha256", bytes, "hex");
 }
 
 /** The hash of a page. */

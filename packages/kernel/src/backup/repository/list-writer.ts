@@ -1,7 +1,8 @@
 // Writes the list of the files of a snapshot in pages, which the next snapshot shares where nothing has changed.
 import { createHash } from "node:crypto";
 import type { BackupFile } from "../manifest.ts";
-import { encodeList, type FileEntry, LIST_ENTRIES_MAX, PIECE_BYTES_MAX } from "./format.ts";
+import { encodeList, type FileEntry, LIST_ENTRIES_MAX } from "./format.ts";
+import { PIECE_BYTES_MAX } from "./object-names.ts";
 import type { RepositoryObjects } from "./objects.ts";
 import { nameList } from "./repository.ts";
 

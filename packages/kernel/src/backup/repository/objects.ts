@@ -1,15 +1,9 @@
 // The objects of a repository: found by their content, verified whenever they are read.
 import type { BackupKey } from "../cipher.ts";
 import { BackupError } from "../error.ts";
-import { collectBytes, type Digest } from "../files.ts";
-import { findDifference } from "../restore.ts";
-import {
-  digestBytes,
-  nameObject,
-  OBJECT_BYTES_MAX,
-  PIECE_BYTES_MAX,
-  type Piece,
-} from "./format.ts";
+import { collectBytes, type Digest, findDifference } from "../files.ts";
+import type { Piece } from "./format.ts";
+import { digestBytes, nameObject, OBJECT_BYTES_MAX, PIECE_BYTES_MAX } from "./object-names.ts";
 import type { RepositoryStorage } from "./storage.ts";
 
 const STEP_BYTES = 1024 * 1024;

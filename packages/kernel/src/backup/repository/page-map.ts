@@ -3,15 +3,14 @@ import { open } from "node:fs/promises";
 import { BackupError } from "../error.ts";
 import type { SnapshotFile } from "../snapshot.ts";
 import {
-  digestBytes,
   digestPage,
   type FileEntry,
   MAP_ENTRY_BYTES,
   PACKS_MAX,
   PAGE_HASH_BYTES,
   type Piece,
-  PIECE_BYTES_MAX,
 } from "./format.ts";
+import { digestBytes, PIECE_BYTES_MAX } from "./object-names.ts";
 import type { RepositoryObjects } from "./objects.ts";
 
 /** The share of a pack that is still used, below which its pages are written again. */

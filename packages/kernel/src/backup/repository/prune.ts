@@ -1,5 +1,6 @@
 // Removes snapshots that are not kept, and objects that no snapshot names.
-import { nameObject, nameSnapshot, OBJECT_FOLDER, readSnapshotTime } from "./format.ts";
+import { nameSnapshot, readSnapshotTime } from "./format.ts";
+import { nameObject, OBJECT_FOLDER } from "./object-names.ts";
 import { listPieces } from "./page-map.ts";
 import type { Repository } from "./repository.ts";
 

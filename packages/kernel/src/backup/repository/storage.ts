@@ -2,7 +2,8 @@
 import { mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { FileLockedError, lockFile, syncFolder } from "../../files/index.ts";
+import { FileLockedError, lockFile } from "../../files/file-lock.ts";
+import { syncFolder } from "../../files/replace-file.ts";
 import { BackupError } from "../error.ts";
 import { type Digest, digestFile, readBytes, writeBytes } from "../files.ts";
 

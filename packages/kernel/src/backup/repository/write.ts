@@ -10,10 +10,10 @@ import {
   type FileEntry,
   makeSnapshotId,
   type Piece,
-  PIECE_BYTES_MAX,
   readSnapshotTime,
   type SnapshotMark,
 } from "./format.ts";
+import { PIECE_BYTES_MAX } from "./object-names.ts";
 import { ListWriter } from "./list-writer.ts";
 import { putPages } from "./page-map.ts";
 import { PreviousFiles } from "./previous.ts";
