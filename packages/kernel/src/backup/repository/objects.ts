@@ -54,9 +54,9 @@ export class RepositoryObjects {
     return { bytes: bytes.length, sha256, stored: sealed.length, plain };
   }
 
-  /** Notes that a thread has stored a piece as `put` does. */
-  noteAdded({ sha256, bytes, stored = bytes }: Piece): void {
-    this.#added.set(sha256, stored);
+  /** Notes that a thread has stored a piece as `put` does, or has found it. */
+  noteStored({ sha256, bytes, stored = bytes }: Piece, isAdded: boolean): void {
+    if (isAdded) this.#added.set(sha256, stored);
     this.#storage.noteWritten?.(nameObject(sha256));
   }
 
@@ -99,7 +99,11 @@ export class RepositoryObjects {
         throw error;
       },
     );
-    if (isWhole) return;
+    if (isWhole) {
+      // A killed run has not synced its folder.
+      this.#storage.noteWritten?.(name);
+      return;
+    }
     await this.#storage.write(name, bytes);
     if (this.#storage.matches === undefined) await this.verify({ bytes: bytes.length, sha256 });
     else if (!(await this.#storage.matches(name, bytes)))

@@ -1,6 +1,5 @@
 // The place of a repository: named objects of at most a few MiB, written as a whole or not at all.
 import { mkdir, readdir, rename, rm, stat } from "node:fs/promises";
-import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { FileLockedError, lockFile } from "../../files/file-lock.ts";
 import { syncFolder } from "../../files/replace-file.ts";
@@ -18,7 +17,7 @@ export interface RepositoryStorage {
   readonly place: string;
   /** The folder in which threads may write objects by themselves; missing if there is none. */
   readonly folder?: string;
-  /** Notes that a thread has written an object: it is on disk after the next `flush`. */
+  /** Notes that an object was written by a thread, or found: it is on disk after the next `flush`. */
   noteWritten?(name: string): void;
   /** An object; `undefined` if it is missing. Rejects with BackupError if it has more than `bytesMax` bytes. */
   read(name: string, bytesMax: number): Promise<Buffer | undefined>;
@@ -121,7 +120,7 @@ export class FolderStorage implements RepositoryStorage {
   async lock(): Promise<() => void> {
     let unlock: () => void;
     try {
-      mkdirSync(this.place, { recursive: true, mode: FOLDER_MODE });
+      await this.#make(this.place);
       unlock = lockFile(join(this.place, LOCK));
     } catch (error) {
       if (!(error instanceof FileLockedError)) throw explainFault(this.place, "locked", error);

@@ -198,7 +198,7 @@ class SnapshotWriter {
 
   async #copy(threads: CopyThreads, order: CopyOrder): Promise<Piece> {
     const { piece, isAdded } = await threads.copy(order);
-    if (isAdded) this.#repository.objects.noteAdded(piece);
+    this.#repository.objects.noteStored(piece, isAdded);
     return piece;
   }
 
