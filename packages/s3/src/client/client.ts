@@ -87,6 +87,12 @@ export interface S3RequestOptions {
   isOnce?: boolean | undefined;
 }
 
+/** Settings of the request for one part, whose hash may be made while another part is sent. */
+export interface S3PartOptions extends S3RequestOptions {
+  /** The result of {@link hashBody} for the part, if it was hashed before. */
+  payloadHash?: string | undefined;
+}
+
 /** An additional checksum of a whole object, as S3 names it; the value is base64. */
 export interface S3Checksum {
   algorithm: "CRC32C" | "CRC64NVME" | "SHA256";
@@ -178,6 +184,8 @@ interface Call extends S3Call {
   options: S3RequestOptions;
   /** Its answer is passed on, with any status. */
   isOpen?: true;
+  /** Hex; the body is hashed without it. */
+  payloadHash?: string | undefined;
 }
 
 /** Consumes an answer; `explain` gives the meaning of errors that its body is read with. */
@@ -417,14 +425,15 @@ export class S3Client {
     uploadId: string,
     number: number,
     body: Uint8Array | S3Stream,
-    options: S3RequestOptions = {},
+    options: S3PartOptions = {},
   ): Promise<string> {
     const query = [
       ["partNumber", String(number)],
       ["uploadId", uploadId],
     ] as const;
-    const call: Call = { operation: "upload_part", method: "PUT", key, query, body, options };
-    return this.#send(call, async (answer) => {
+    const { payloadHash } = options;
+    const head = { operation: "upload_part", method: "PUT", key, query } as const;
+    return this.#send({ ...head, body, payloadHash, options }, async (answer) => {
       await readEmpty(answer, "upload_part");
       const { etag } = answer.headers;
       if (etag === undefined || etag === "") throw malformed("upload_part", "it has no ETag");
@@ -505,7 +514,7 @@ export class S3Client {
     const signals = [this.#closing.signal, ...(options.signal ? [options.signal] : [])];
     this.#inFlight += 1;
     try {
-      const payloadHash = await hashBody(call.body ?? EMPTY);
+      const payloadHash = call.payloadHash ?? (await hashBody(call.body ?? EMPTY));
       const isOnce = call.isOpen === true || call.body instanceof S3Stream;
       const last = isOnce ? 1 : (options.attemptsMax ?? attemptsMax);
       for (let attempt = 1; ; attempt += 1) {
@@ -665,8 +674,8 @@ function isCode(error: unknown, code: S3ClientErrorCode): boolean {
   return error instanceof S3ClientError && error.code === code;
 }
 
-// SHA-256 of a large body takes milliseconds: not on this thread.
-async function hashBody(body: Uint8Array | S3Stream): Promise<string> {
+/** The payload hash of a body, in hex. SHA-256 of a large one takes milliseconds: not on this thread. */
+export async function hashBody(body: Uint8Array | S3Stream): Promise<string> {
   if (body instanceof S3Stream) return body.payloadHash;
   if (body.length < ASIDE_BYTES_MIN) return hash("sha256", body, "hex");
   const digest = await crypto.subtle.digest("SHA-256", body as Uint8Array<ArrayBuffer>);

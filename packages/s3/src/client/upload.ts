@@ -1,5 +1,11 @@
 // Uploads of objects of any size, in parts.
-import type { S3Checksum, S3Client, S3PutOptions, S3RequestOptions } from "./client.ts";
+import {
+  hashBody,
+  type S3Checksum,
+  type S3Client,
+  type S3PutOptions,
+  type S3RequestOptions,
+} from "./client.ts";
 import { S3ClientError } from "./error.ts";
 
 const PART_BYTES = 8 * 1024 * 1024;
@@ -67,7 +73,7 @@ function digest({ checksum }: UploadSource): Pick<S3PutOptions, "checksum"> {
   return { checksum: { algorithm: checksum.algorithm, value: checksum.digest() } };
 }
 
-// The next part is read while the previous one is sent.
+// The next part is read and hashed while the previous one is sent.
 async function uploadParts(
   client: S3Client,
   key: string,
@@ -81,9 +87,10 @@ async function uploadParts(
   try {
     for (let position = 0; position < bytes; position += partBytes) {
       const part = await read(position, Math.min(partBytes, bytes - position));
+      const payloadHash = await hashBody(part);
       if (sending !== undefined) etags.push(await sending);
       const number = position / partBytes + 1;
-      sending = client.uploadPart(key, uploadId, number, part, options);
+      sending = client.uploadPart(key, uploadId, number, part, { ...options, payloadHash });
       // It is awaited below; until then its failure must not count as unhandled.
       sending.catch(() => undefined);
     }
