@@ -36,6 +36,8 @@ export interface GuestParts {
 interface Held {
   readonly runtime: GuestRuntime;
   readonly guest: HttpGuest;
+  /** Outcome of its last call; undefined before it, and if the guest is not to blame for its end. */
+  outcome: GuestOutcome | undefined;
 }
 
 const NO_BYTES = Buffer.alloc(0);
@@ -196,7 +198,7 @@ export class RequestGuests implements ExchangeGuests, RequestBody {
       guest.handleResponse(this.#messages, this.#context, true),
     );
     const end = (outcome: GuestOutcome): void => {
-      this.#note(held.runtime, outcome, held.guest.fuelUsed);
+      this.#note(held, outcome);
       this.#release();
     };
     void settle(
@@ -242,7 +244,7 @@ export class RequestGuests implements ExchangeGuests, RequestBody {
   }
 
   #hold(runtime: GuestRuntime, guest: HttpGuest): Held {
-    this.#held = { runtime, guest };
+    this.#held = { runtime, guest, outcome: undefined };
     return this.#held;
   }
 
@@ -268,10 +270,10 @@ export class RequestGuests implements ExchangeGuests, RequestBody {
   #follow(held: Held, { next, context }: GuestVerdict): boolean | Promise<boolean> {
     this.#context = context;
     if (!next) {
-      this.#note(held.runtime, "answered", held.guest.fuelUsed);
+      this.#note(held, "answered");
       return this.#isGone ? this.#release() : this.#answerFor(held);
     }
-    this.#note(held.runtime, "next", held.guest.fuelUsed);
+    this.#note(held, "next");
     const { request, response } = this.#chosen;
     this.#awaitsResponse = response !== undefined;
     if (this.#isGone) {
@@ -425,7 +427,7 @@ export class RequestGuests implements ExchangeGuests, RequestBody {
       guest.handleResponse(this.#messages, this.#context, isError),
     );
     const end = (): Buffer | undefined => {
-      this.#note(held.runtime, "next", held.guest.fuelUsed);
+      this.#note(held, "next");
       const body = held.guest.responseBody;
       this.#release();
       if (this.#isGone) throw new GuestError("closed", "The request has ended.");
@@ -464,8 +466,8 @@ export class RequestGuests implements ExchangeGuests, RequestBody {
   #fail(held: Held, error: unknown): false {
     const fault = this.#isBodyTooLarge ? refuseBody(this.#bodyBytesMax) : describeFault(error);
     const isGone = this.#isGone;
-    if (fault.isOfGuest && !isGone)
-      this.#note(held.runtime, outcomeOf(toGuestError(error).code), held.guest.fuelUsed);
+    held.outcome = undefined;
+    if (fault.isOfGuest && !isGone) this.#note(held, outcomeOf(toGuestError(error).code));
     this.#release();
     if (isGone || this.#exchange.answered) return false;
     this.#awaitsResponse = false;
@@ -488,10 +490,11 @@ export class RequestGuests implements ExchangeGuests, RequestBody {
     answerError(this.#exchange, new PlatformError(code, detail, { headers, cause }));
   }
 
-  #note({ counts, breaker }: GuestRuntime, outcome: GuestOutcome, fuel: number): void {
-    if (outcome === "next" || outcome === "answered") breaker.noteSuccess();
-    else breaker.noteFailure();
-    counts.add(outcome, this.#callMs, fuel);
+  #note(held: Held, outcome: GuestOutcome): void {
+    const { breaker, counts } = held.runtime;
+    held.outcome = outcome;
+    if (!isSuccess(outcome)) breaker.noteFailure();
+    counts.add(outcome, this.#callMs, held.guest.fuelUsed);
     this.#parts.registry.noteCall();
   }
 
@@ -505,7 +508,9 @@ export class RequestGuests implements ExchangeGuests, RequestBody {
     const held = this.#held;
     if (held === undefined) return false;
     this.#held = undefined;
-    const { runtime, guest } = held;
+    const { runtime, guest, outcome } = held;
+    // A guest that passes each request and fails at its response must not close the circuit in between.
+    if (outcome !== undefined && isSuccess(outcome)) runtime.breaker.noteSuccess();
     if (guest.ignoredFields > 0) runtime.counts.addIgnoredFields(guest.ignoredFields);
     runtime.instances.release(guest);
     return false;
@@ -572,6 +577,10 @@ function settle<Result, Next>(
 ): Next | Promise<Next> {
   if (result instanceof Promise) return result.then(onValue).catch(onError);
   return "error" in result ? onError(result.error) : onValue(result.value);
+}
+
+function isSuccess(outcome: GuestOutcome): boolean {
+  return outcome === "next" || outcome === "answered";
 }
 
 function toGuestError(error: unknown): GuestError {

@@ -432,6 +432,24 @@ test("after five failures the guest is not called for a second", async (context)
   });
 });
 
+test("a guest that passes requests and fails at their responses gets one trial", async (context) => {
+  const late = guest("late-trap", {
+    data,
+    request: `(call $log (i32.const 1) (i32.const 0) (i32.const 7)) ${next}`,
+    response: "unreachable",
+  });
+  const both = request({ request: "late-trap", response: "late-trap" });
+  const { port, gate } = await start(context, [late], both);
+  const countCalls = (): number => gate.logs.filter(({ msg }) => msg === "x-guest").length;
+  for (let count = 0; count < 8; count++) assert.equal((await ask(port, "/")).status, 502);
+  await waitFor(async () => {
+    await ask(port, "/");
+    return countCalls() > 5;
+  });
+  for (let count = 0; count < 8; count++) assert.equal((await ask(port, "/")).status, 502);
+  assert.equal(countCalls(), 6);
+});
+
 test("a route whose guest is not registered refuses, and works once it is", async (context) => {
   const { port, gate, seen } = await start(context, [], request({ request: "late" }));
   assert.equal((await ask(port, "/")).status, 502);
