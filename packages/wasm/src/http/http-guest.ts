@@ -172,9 +172,11 @@ function instantiate(module: HttpModule, host: GuestHost, wasi: Wasi): GuestExpo
   const handler: Record<string, unknown> = host.createImports();
   if (module.readsBody)
     handler[READ_BODY] = new WebAssembly.Suspending(handler[READ_BODY] as () => unknown);
+  // Most modules import none of WASI, whose functions would be most of an instance's memory.
+  const usesWasi = module.imports.some((name) => name.startsWith(`${WASI_MODULE}.`));
   const imports = {
     [HANDLER_MODULE]: handler,
-    [WASI_MODULE]: chargeCalls(wasi.createImports(), host),
+    ...(usesWasi ? { [WASI_MODULE]: chargeCalls(wasi.createImports(), host) } : {}),
   };
   try {
     const { exports } = new WebAssembly.Instance(module.compiled, imports);
