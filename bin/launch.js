@@ -41,6 +41,7 @@ export async function launch(script, main) {
     return;
   }
   returnFreedMemory();
+  if (wanted === "bun") makeRoomForGuests();
   if (isRuntime(wanted)) {
     endWithParent();
     keepCompiled();
@@ -55,6 +56,12 @@ export async function launch(script, main) {
 // this holds for the one that is run again on the right runtime, and for all child processes.
 function returnFreedMemory() {
   process.env.MALLOC_TRIM_THRESHOLD_ ??= KEPT_BYTES;
+}
+
+// JavaScriptCore has room for a few WebAssembly memories with guard pages by default. Beyond them it collects all garbage for
+// each new one, and growing one takes tens of milliseconds. They are address space, 4 GiB each.
+function makeRoomForGuests() {
+  process.env.BUN_JSC_maxNumWasmFastMemories ??= "1000";
 }
 
 function chooseForm(main) {

@@ -110,6 +110,16 @@ test(
   },
 );
 
+test("on Bun there is room for many WebAssembly memories, also for child processes", (t) => {
+  if (noBun !== false) return t.skip(noBun);
+  const name = "BUN_JSC_maxNumWasmFastMemories";
+  const read = (env: Record<string, string>): string =>
+    JSON.parse(run(process.execPath, ["env", name], env).stdout).args[0];
+  assert.equal(read({ PLATFORM_RUNTIME: "bun" }), "1000");
+  assert.equal(read({ PLATFORM_RUNTIME: "bun", [name]: "7" }), "7");
+  assert.equal(read({ PLATFORM_RUNTIME: "node" }), "");
+});
+
 test("an unknown runtime is rejected with the supported ones", () => {
   const result = run(process.execPath, ["exit", "0"], { PLATFORM_RUNTIME: "deno" });
   assert.equal(result.status, 1);
