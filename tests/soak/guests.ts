@@ -14,6 +14,9 @@ const SAMPLES_MAX = 1_000_000;
 const PAIR_SECONDS = 4;
 const RSS_EVERY_MS = 1_000;
 const P99_GROWTH_MAX = 1.2;
+/** Growth from the middle to the last third of a run. */
+const RSS_GROWTH_MAX = 1.1;
+const RSS_SLACK_MIB = 8;
 /** Quartiles of the p99 alone that are further apart than that are those of a machine with other work. */
 const STEADY_MAX = 1.5;
 
@@ -57,6 +60,8 @@ export interface GuestSoakFigures {
   alone: Spread;
   before: Holdings;
   after: Holdings;
+  /** Smallest resident memory in each third of the run; empty if it was too short. */
+  rssFloorsMib: number[];
 }
 
 /**
@@ -98,7 +103,9 @@ export async function soakGuests(
     p99BesideMs: readP99(beside),
     growth: describeSpread(ratios),
     alone: describeSpread(p99sAlone),
-    ...compareFloors(before, after, rss),
+    before,
+    after,
+    rssFloorsMib: readFloors(rss),
   };
 }
 
@@ -127,22 +134,26 @@ async function passInPairs(gateway: StagedGateway, bad: readonly string[], secon
   return { alone, beside, ratios, p99sAlone, ...counts };
 }
 
+/** The smallest value of each third: dropped instances stay in memory until it is collected. */
+function readFloors(samples: readonly number[]): number[] {
+  const size = Math.floor(samples.length / 3);
+  if (size === 0) return [];
+  return [0, 1, 2].map((third) =>
+    Math.round(Math.min(...samples.slice(third * size, (third + 1) * size))),
+  );
+}
+
 /**
- * Dropped instances stay in memory until it is collected: what remains after collections tells of a leak. Replaces the memory
- * at the two moments by the smallest of the first and of the last third.
+ * Throws if memory still grew in the last third of the run. The heaps of the workers, which `/metrics` does not include, grow
+ * to the size that the load needs in the first minutes: a leak is growth that does not end.
  */
-function compareFloors(
-  before: Holdings,
-  after: Holdings,
-  rss: readonly number[],
-): { before: Holdings; after: Holdings } {
-  const size = Math.floor(rss.length / 3);
-  if (size === 0) return { before, after };
-  const floor = (part: readonly number[]): number => Math.round(Math.min(...part));
-  return {
-    before: { ...before, rssMib: floor(rss.slice(0, size)) },
-    after: { ...after, rssMib: floor(rss.slice(-size)) },
-  };
+export function assertLevel({ rssFloorsMib }: GuestSoakFigures): void {
+  const [, middle, last] = rssFloorsMib;
+  assert.ok(middle !== undefined && last !== undefined, "The run was too short to judge memory.");
+  assert.ok(
+    last <= middle * RSS_GROWTH_MAX + RSS_SLACK_MIB,
+    `Resident memory grew from ${middle} to ${last} MiB in the last third.`,
+  );
 }
 
 /**

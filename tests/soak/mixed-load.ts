@@ -26,8 +26,10 @@ const MEMORY_SLACK_MIB = 16;
 export interface Holdings {
   openFiles: number;
   rssMib: number;
-  /** Heap of the main thread, from `/metrics`. */
+  /** Those of the main thread, from `/metrics`. */
   heapMib: number;
+  externalMib: number;
+  arrayBuffersMib: number;
 }
 
 /** Result of a run. */
@@ -41,17 +43,16 @@ export interface MixedLoadFigures {
   after: Holdings;
 }
 
-/** Throws if descriptors were leaked or, in long runs, if memory grew. */
+/** Throws if descriptors were leaked or, in long runs, if memory of the named kinds grew. */
 export function assertReleased(
   { before, after }: Pick<MixedLoadFigures, "before" | "after">,
-  { memory }: { memory: boolean },
+  memory: readonly ("rssMib" | "heapMib")[],
 ): void {
   assert.ok(
     after.openFiles <= before.openFiles + OPEN_FILES_SLACK,
     `${before.openFiles} descriptors before, ${after.openFiles} after`,
   );
-  if (!memory) return;
-  for (const kind of ["rssMib", "heapMib"] as const) {
+  for (const kind of memory) {
     const most = before[kind] * MEMORY_GROWTH_MAX + MEMORY_SLACK_MIB;
     assert.ok(after[kind] <= most, `${kind} grew from ${before[kind]} to ${after[kind]}`);
   }
@@ -144,10 +145,18 @@ export async function readSettledHoldings(gateway: StagedGateway): Promise<Holdi
     openFiles = now;
   }
   const response = await fetch(`${gateway.url}/metrics`, { headers: { connection: "close" } });
-  const heap = /^nodejs_heap_size_used_bytes(?:\{.*?\})? (\S+)$/m.exec(await response.text())?.[1];
+  const text = await response.text();
   return {
     openFiles,
     rssMib: Math.round(readRssMib(gateway.process.pid)),
-    heapMib: Math.round(Number(heap ?? Number.NaN) / MIB),
+    heapMib: readMib(text, "nodejs_heap_size_used_bytes"),
+    externalMib: readMib(text, "nodejs_external_memory_bytes"),
+    arrayBuffersMib: readMib(text, "nodejs_array_buffers_bytes"),
   };
+}
+
+/** A gauge of bytes in the text format of Prometheus, in MiB; NaN if it is missing. */
+function readMib(text: string, name: string): number {
+  const value = new RegExp(`^${name}(?:\\{.*?\\})? (\\S+)$`, "m").exec(text)?.[1];
+  return Math.round(Number(value ?? Number.NaN) / MIB);
 }

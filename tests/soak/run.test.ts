@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { assertUnharmed, type GuestSoakFigures } from "./guests.ts";
+import { assertLevel, assertUnharmed, type GuestSoakFigures } from "./guests.ts";
 
 const RUN = fileURLToPath(new URL("run.ts", import.meta.url));
 
@@ -37,6 +37,7 @@ test("--help prints the usage; arguments that are not usable are named", async (
   }
 });
 
+const HOLDINGS = { openFiles: 1, rssMib: 1, heapMib: 1, externalMib: 1, arrayBuffersMib: 1 };
 const even = (median: number) => ({ median, low: median, high: median, phases: 9 });
 const figures = (changed: Partial<GuestSoakFigures>): GuestSoakFigures => ({
   good: 1,
@@ -46,8 +47,9 @@ const figures = (changed: Partial<GuestSoakFigures>): GuestSoakFigures => ({
   p99BesideMs: 2,
   growth: even(1),
   alone: even(2),
-  before: { openFiles: 1, rssMib: 1, heapMib: 1 },
-  after: { openFiles: 1, rssMib: 1, heapMib: 1 },
+  before: HOLDINGS,
+  after: HOLDINGS,
+  rssFloorsMib: [186, 260, 263],
   ...changed,
 });
 
@@ -57,4 +59,10 @@ test("harm to good guests shows in most pairs, or rarely on a steady machine", (
   assert.throws(() => assertUnharmed(figures({ p99BesideMs: 3 })), /3 ms beside/);
   // Some seconds of other work on the machine have decided about all requests together.
   assertUnharmed(figures({ p99BesideMs: 3, alone: { median: 2, low: 1, high: 9, phases: 9 } }));
+});
+
+test("memory that grows with the load is no leak, memory that grows until the end is", () => {
+  assertLevel(figures({}));
+  assert.throws(() => assertLevel(figures({ rssFloorsMib: [186, 225, 263] })), /225 to 263 MiB/);
+  assert.throws(() => assertLevel(figures({ rssFloorsMib: [] })), /too short/);
 });

@@ -1,7 +1,7 @@
 // `npm run soak -- [reload|upstream-loss|mixed-load|guests] [--minutes N] [--runtime node|bun]`: the long form of the soak
 // tests; prints the results and fails if something was lost.
 import { parseArgs } from "node:util";
-import { assertUnharmed, soakGuests } from "./guests.ts";
+import { assertLevel, assertUnharmed, soakGuests } from "./guests.ts";
 import { assertReleased, soakMixedLoad } from "./mixed-load.ts";
 import { soakReload } from "./reload.ts";
 import { soakUpstreamLoss } from "./upstream-loss.ts";
@@ -12,13 +12,14 @@ const SOAKS: Record<string, (seconds: number, env: Record<string, string>) => Pr
   "mixed-load": async (seconds, env) => {
     const figures = await soakMixedLoad(seconds, env);
     console.log(JSON.stringify(figures));
-    assertReleased(figures, { memory: true });
+    assertReleased(figures, ["rssMib", "heapMib"]);
     return figures;
   },
   guests: async (seconds, env) => {
     const figures = await soakGuests(seconds, env);
     console.log(JSON.stringify(figures));
-    assertReleased(figures, { memory: true });
+    assertReleased(figures, ["heapMib"]);
+    assertLevel(figures);
     assertUnharmed(figures);
     return figures;
   },

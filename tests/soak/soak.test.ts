@@ -1,7 +1,7 @@
 // Short soak tests. PLATFORM_SOAK_SECONDS=600 selects the long form; `npm run soak` runs one of them on either runtime.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { soakGuests } from "./guests.ts";
+import { assertLevel, soakGuests } from "./guests.ts";
 import { assertReleased, soakMixedLoad } from "./mixed-load.ts";
 import { soakReload } from "./reload.ts";
 import { soakUpstreamLoss } from "./upstream-loss.ts";
@@ -34,12 +34,13 @@ test(
   async () => {
     const figures = await soakMixedLoad(longSeconds || 2);
     assert.ok(figures.aborted > 50);
-    assertReleased(figures, { memory: longSeconds > 0 });
+    assertReleased(figures, longSeconds > 0 ? ["rssMib", "heapMib"] : []);
   },
 );
 
 test("guests that trap, run out of fuel and grow harm no other one", { timeout }, async () => {
   const figures = await soakGuests(longSeconds || 3);
   assert.ok(figures.good > 100 && figures.failures > 20, JSON.stringify(figures));
-  assertReleased(figures, { memory: longSeconds > 0 });
+  assertReleased(figures, longSeconds > 0 ? ["heapMib"] : []);
+  if (longSeconds > 0) assertLevel(figures);
 });
