@@ -1,8 +1,8 @@
 // Closed segments in object storage: uploads and cold reads beside bare requests to the same store, and what readers of cold
 // data cost others.
 import { mkdirSync } from "node:fs";
-import { open } from "node:fs/promises";
-import { join } from "node:path";
+import { link, open, readdir, stat } from "node:fs/promises";
+import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { findFreePort } from "../../../tests/stage/process.ts";
 import { OURS_ON_NODE } from "../../harness/build.ts";
@@ -21,6 +21,8 @@ import { loadOnce } from "../contest.ts";
 
 const MIB = 2 ** 20;
 const SEGMENT_BYTES = 64 * MIB;
+/** A batch that does not fit any more closes a segment. */
+const CLOSED_BYTES_MIN = SEGMENT_BYTES - 11 * MIB;
 /** Messages of one topic, about 512 MiB in all; a batch of the load must not exceed 10 MiB. */
 const MESSAGES = 280_000;
 const PAYLOAD = "v".repeat(1_850);
@@ -68,7 +70,7 @@ export const offload: BenchCase = {
     }
     const latencies = await stage.measureLatencies(topics);
     return {
-      work: `Topics of 512 MiB in segments of 64 MiB, offloaded to our storage on this machine, then read from there by kcat. Bare: the same bytes by Node's own HTTP client, which neither hashes nor looks at them: multipart uploads of parts of 8 MiB, ${LANES} at once, and ranged reads of 4 MiB, ${LANES} at once. Load, broker and store share the cores.`,
+      work: `Topics of 512 MiB in segments of 64 MiB, offloaded to our storage on this machine, then read from there by kcat. Bare: the same files by Node's own HTTP client, which neither hashes nor looks at them: multipart uploads of parts of 8 MiB, ${LANES} at once, and ranged reads of 4 MiB, ${LANES} at once. Load, broker and store share the cores.`,
       columns: [
         { key: "upload", title: "upload MiB/s", digits: 0 },
         { key: "read", title: "read MiB/s", digits: 0 },
@@ -89,6 +91,8 @@ class Stage {
   readonly #workspace: Workspace;
   readonly #broker: RunningBroker;
   readonly #client: BareClient;
+  /** Files that the broker has uploaded in this round, which it removes itself. */
+  #segments: string[] = [];
 
   private constructor(
     context: BenchContext,
@@ -140,6 +144,7 @@ class Stage {
       config: { segment_bytes: SEGMENT_BYTES },
     });
     await publishAll(this.#url, MESSAGES, () => ({ topic, payload: PAYLOAD }));
+    this.#segments = await this.#linkSegments(topic);
     const before = await this.#readStatus();
     const begunMs = Date.now();
     await this.#post("/api/v1/topics/retention", {
@@ -158,26 +163,19 @@ class Stage {
     return { upload: rate(bytes, uploadMs), read: rate(bytes, readMs) };
   }
 
-  /** The same number of bytes by bare requests. */
+  /** The same files by bare requests. */
   async measureBare(round: number): Promise<Record<string, number>> {
-    const path = join(this.#workspace.folder, "segment");
-    const file = await open(path, "w+");
-    await file.truncate(SEGMENT_BYTES);
-    const names = Array.from({ length: 8 }, (_, index) => `bare-${round}/${index}`);
-    const parts = Array.from({ length: SEGMENT_BYTES / PART_BYTES }, (_, index) => index + 1);
+    const files = await Promise.all(
+      this.#segments.map(async (path, index) => {
+        const { size } = await stat(path);
+        return { path, size, name: `bare-${round}/${index}` };
+      }),
+    );
     const uploadMs = await time(async () => {
-      for (const name of names) {
-        const upload = await this.#client.beginUpload(`/${BUCKET}/${name}`);
-        await inLanes(parts, async (part) => {
-          const bytes = Buffer.allocUnsafe(PART_BYTES);
-          await file.read(bytes, 0, PART_BYTES, (part - 1) * PART_BYTES);
-          await upload.put(part, bytes);
-        });
-        await upload.complete();
-      }
+      for (const file of files) await this.#uploadBare(file);
     });
-    const chunks = names.flatMap((name) =>
-      Array.from({ length: SEGMENT_BYTES / CHUNK_BYTES }, (_, index) => {
+    const chunks = files.flatMap(({ name, size }) =>
+      Array.from({ length: Math.ceil(size / CHUNK_BYTES) }, (_, index) => {
         return { name, start: index * CHUNK_BYTES };
       }),
     );
@@ -187,9 +185,37 @@ class Stage {
         await this.#client.send("GET", `/${BUCKET}/${name}`, { headers: { range } });
       }),
     );
-    await file.close();
-    const bytes = names.length * SEGMENT_BYTES;
+    const bytes = files.reduce((sum, { size }) => sum + size, 0);
     return { upload: rate(bytes, uploadMs), read: rate(bytes, readMs) };
+  }
+
+  async #uploadBare({ path, size, name }: { path: string; size: number; name: string }) {
+    const file = await open(path);
+    const upload = await this.#client.beginUpload(`/${BUCKET}/${name}`);
+    const parts = Array.from({ length: Math.ceil(size / PART_BYTES) }, (_, index) => index + 1);
+    await inLanes(parts, async (part) => {
+      const start = (part - 1) * PART_BYTES;
+      const bytes = Buffer.allocUnsafe(Math.min(PART_BYTES, size - start));
+      await file.read(bytes, 0, bytes.length, start);
+      await upload.put(part, bytes);
+    });
+    await upload.complete();
+    await file.close();
+  }
+
+  /** Links to the files of the closed segments of the topic: those of former ones are only in the store. */
+  async #linkSegments(topic: string): Promise<string[]> {
+    const folder = join(this.#workspace.folder, "broker");
+    const links: string[] = [];
+    for (const name of await readdir(folder, { recursive: true })) {
+      const path = join(folder, name);
+      if (!name.endsWith(".log") || (await stat(path)).size < CLOSED_BYTES_MIN) continue;
+      const linked = join(this.#workspace.folder, `${topic}-${basename(name)}`);
+      await link(path, linked);
+      links.push(linked);
+    }
+    if (links.length === 0) throw new Error(`No closed segments in ${folder}`);
+    return links;
   }
 
   /** p99 of publishing and of hot reads, with and without readers of cold data. */
