@@ -4,8 +4,11 @@ import { parseEnv } from "node:util";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Names that are settings of the platform, of its services, and of services in general. */
-const PLATFORM_NAME = /^PLATFORM_/;
+/**
+ * Names that are settings of the platform, of its services, and of services in general. The launcher sets the one of Bun,
+ * which other versions of Bun may not know: they do not start then.
+ */
+const PLATFORM_NAME = /^(?:PLATFORM_|BUN_JSC_maxNumWasmFastMemories$)/;
 /** Settings of services of projects, and those that all programs share: telemetry, the log, the issuer of tokens. */
 const SHARED_NAME =
   /^PLATFORM_(?:SERVICE_\w+|LOG_\w+|OTLP_\w+|JWKS_URL|JWT_(?:ISSUER|AUDIENCE)|REVOCATIONS_\w+|FORM|RUNTIME|TEST_\w+)$/;

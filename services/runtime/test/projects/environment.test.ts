@@ -9,6 +9,7 @@ test("a project gets the variables of its terminal, and no credentials of the pl
     GREETING: "hello",
     PLATFORM_DATA_DIR: "/else",
     PLATFORM_SERVICE_PORT: "1",
+    BUN_JSC_maxNumWasmFastMemories: "1000",
   };
   const platform = {
     PATH: "/usr/bin",
