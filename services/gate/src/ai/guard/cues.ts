@@ -145,7 +145,8 @@ export function encodePassages(text: string): string[] {
   return passages;
 }
 
-function encodeSentences(text: string): string[] {
+/** The codes of the sentences of a normalized text, one character per word. */
+export function encodeSentences(text: string): string[] {
   const read = PHRASES.reduce((result, [pattern, word]) => result.replace(pattern, word), text);
   return read
     .split(/[.!?;。！？](?=\s|$)|\n\s*\n/)

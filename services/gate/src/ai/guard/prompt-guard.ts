@@ -10,6 +10,7 @@ import { CONCEPT_RULES, MARKUP_RULES } from "./guard-rules.ts";
 import { ADDRESS_RULES, ORDER_RULES, READER_WORDS } from "./indirect-rules.ts";
 import { SESSION_ORDER_RULES, SESSION_RULES, SESSION_WORDS } from "./session-rules.ts";
 import { normalizeText } from "./normalize-text.ts";
+import { judgeWording, readWeights } from "./wording-model.ts";
 
 /** Longer texts are judged in pieces, which overlap. */
 const PIECE_CHARACTERS = 6_144;
@@ -21,15 +22,31 @@ const TYPED_EXPONENT = 1.6;
 const ORDER_WEIGHT_MAX = 0.7;
 /** Characters between a reference to the session and what it orders. */
 const ORDER_DISTANCE = 300;
+/** Below this the model finds a text harmless, and what the rules suspect counts less. */
+const SUSPECTED_FROM = 0.2;
+/** Wordings alone must be nearly certain. */
+const WORDING_EXPONENT = 2;
 
 /**
- * Probability from 0 to 1 that a text is an attack, by all rules together: 1 − ∏(1 − weight). Of the rules about whom a text
- * addresses only the strongest counts; those about what it orders count if it addresses a model, up to a limit. What is
- * short enough to be typed has little room for chance: there, all counts more. Data is also judged by whether it speaks of
- * the session that reads it.
+ * Probability from 0 to 1 that a text is an attack, by the rules and by the model of wordings together. They err on different
+ * texts: the model knows attacks that no rule describes, and harmless texts that have the words of one. It has learned what
+ * people type: data is judged by the rules.
  */
 export function scoreText(text: string, isData = false): number {
   const normalized = normalizeText(text);
+  const rules = scoreByRules(normalized, isData);
+  if (isData) return rules;
+  const wording = judgeWording(normalized);
+  const suspicion = rules * Math.min(1, wording / SUSPECTED_FROM);
+  return 1 - (1 - wording ** WORDING_EXPONENT) * (1 - suspicion);
+}
+
+/**
+ * All rules together: 1 − ∏(1 − weight). Of the rules about whom a text addresses only the strongest counts; those about what
+ * it orders count if it addresses a model, up to a limit. What is short enough to be typed has little room for chance: there,
+ * all counts more. Data is also judged by whether it speaks of the session that reads it.
+ */
+function scoreByRules(normalized: string, isData: boolean): number {
   const isTyped = !isData && normalized.length <= LONG_CHARACTERS;
   const spoken = scoreNormalized(normalized, isTyped ? TYPED_EXPONENT : 1);
   return isData ? Math.max(spoken, scoreSession(normalized)) : spoken;
@@ -71,8 +88,9 @@ function scoreSession(normalized: string): number {
   return highest;
 }
 
-/** Compiles all rules, so that no prompt waits for that. */
+/** Compiles all rules and reads the model, so that no prompt waits for that. */
 export function compileRules(): void {
+  readWeights();
   const spoken = [CONCEPT_RULES, MARKUP_RULES, DIRECT_RULES, CUE_RULES, ADDRESS_RULES, ORDER_RULES];
   for (const rules of [...spoken, SESSION_RULES, SESSION_ORDER_RULES])
     for (const rule of rules) rule.compile();

@@ -43,8 +43,11 @@ export interface Wording {
   readonly isAttack: boolean;
 }
 
-/** Wordings from which rules were written, or those that were kept from them. */
-export function readWordings(part: "rules" | "held-out"): Wording[] {
+/**
+ * Wordings from which rules were written and the model was trained, those that were kept from both, or passages of documents
+ * and sources of this project, which are harmless.
+ */
+export function readWordings(part: "rules" | "held-out" | "documents"): Wording[] {
   const text = readFileSync(join(import.meta.dirname, `wordings-${part}.jsonl`), "utf8");
   return text
     .trim()
