@@ -96,10 +96,10 @@ function createRandom(): (below: number) => number {
   };
 }
 
-function shuffle<T>(items: T[], choose: (below: number) => number): void {
+function shuffle(items: unknown[], choose: (below: number) => number): void {
   for (let at = items.length - 1; at > 0; at--) {
     const other = choose(at + 1);
-    [items[at], items[other]] = [items[other]!, items[at]!];
+    [items[at], items[other]] = [items[other], items[at]];
   }
 }
 

@@ -135,7 +135,7 @@ export class FilteredContent<U> {
     this.#isReading = true;
   }
 
-  /** What was read has passed the filters, and its buffer is still the same. */
+  /** The read has passed the filters, and its buffer is still the same. */
   endRead(): void {
     this.#isReading = false;
     this.#writePieces();

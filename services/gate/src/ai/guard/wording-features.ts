@@ -1,4 +1,4 @@
-// What the model of wordings sees of a text: words and pairs of words, and the order of cues, each as a number.
+// Features of a text for the model of wordings: words and pairs of words, and the order of cues, each as a number.
 import { encodeSentences } from "./cues.ts";
 
 /** Features are hashed to numbers of so many bits. */

@@ -27,13 +27,13 @@ interface NumberType {
   readonly lengths: readonly number[];
 }
 
-/** How numbers of a country, or of a calling code without countries, are made. Patterns match national numbers. */
+/** The numbers of a country, or of a calling code without countries. Patterns match national numbers. */
 interface NumberingPlan {
   readonly callingCode: string;
   readonly internationalPrefix: RegExp | undefined;
   readonly pattern: RegExp;
   readonly lengths: readonly number[];
-  /** What is dialled before a national number, and what the two become if that is not the number alone. */
+  /** Dialled before a national number; the rule says what the two become if that is not the number alone. */
   readonly prefix: RegExp | undefined;
   readonly prefixRule: string | undefined;
   readonly leadingDigits: RegExp | undefined;
