@@ -14,6 +14,8 @@ const DECAY = 2e-5;
 /** Prompts that were composed from parts teach less than those that were written one by one. */
 const COMPOSED_WEIGHT = 0.4;
 const WEIGHT_MAX = 127;
+/** Taken from the log odds: of what people send, a far smaller share are attacks than of the corpus. */
+const PRIOR = 1;
 
 /** A prompt to learn from. */
 export interface Lesson {
@@ -125,7 +127,7 @@ function composeModule(lessons: readonly Lesson[]): string {
   return `// Weights of the model of wordings, by \`node tools/write-wording-weights.ts\`; lessons: ${hashLessons(lessons)}.
 
 /** Added to the weights of a text. */
-export const BIAS = ${bias.toFixed(4)};
+export const BIAS = ${(bias - PRIOR).toFixed(4)};
 /** Of a weight of 1. */
 export const SCALE = ${scale.toPrecision(5)};
 /** A signed byte for each feature, in deflate and base64. */

@@ -51,7 +51,7 @@ test("wordings that were kept from rules and model: most attacks are blocked, fe
   const harmless = wordings.filter(({ isAttack }) => !isAttack);
   const attacks = wordings.filter(({ isAttack }) => isAttack);
   const looksAlike = ({ family }: Wording): boolean => family.startsWith("la_");
-  assert.ok(count("attacks", attacks) >= 0.65);
+  assert.ok(count("attacks", attacks) >= 0.48);
   assert.ok(count("look-alikes", harmless.filter(looksAlike)) <= 0.025);
   assert.ok(
     count(
